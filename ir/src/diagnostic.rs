@@ -1,0 +1,174 @@
+//! Diagnostics: whatever a user can cause is one of these, with a stable code.
+//!
+//! `docs/errors.md` lists every code; a test compares the list with [`codes::ALL`].
+
+use std::fmt;
+
+/// A stable code, printed as `DS4-0107`. The table of all codes is [`codes::ALL`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Code(pub u16);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DS4-{:04}", self.0)
+    }
+}
+
+/// Declares the codes: constant, number, and the one-line title that `docs/errors.md` repeats.
+macro_rules! codes {
+    ($($name:ident = $number:literal: $title:literal;)*) => {
+        /// Every code. 01xx checkpoint files, 02xx the model they describe, 03xx IR text and graph,
+        /// 04xx plan files, 05xx options of compilation, 06xx running, 07xx text and tokens, 08xx output.
+        pub mod codes {
+            use super::Code;
+            $(#[doc = $title] pub const $name: Code = Code($number);)*
+            /// All codes with their titles, in the order of declaration.
+            pub const ALL: &[(Code, &str)] = &[$(($name, $title)),*];
+        }
+    };
+}
+
+// Keep each hundred sorted by number.
+codes! {
+    FILE_OPEN = 101: "a file cannot be opened or mapped";
+}
+
+/// Where a diagnostic points: a file and, where it applies, a byte offset or a line.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// File path as the user gave it, or a name such as `the command line`.
+    pub file: String,
+    /// What inside the file: `byte 1234`, `tensor blk.0.attn_q_a.weight`, `key deepseek4.block_count`.
+    pub item: String,
+    /// For text: the source, with the byte range that is wrong, to be shown with context.
+    pub source: Option<(String, std::ops::Range<usize>)>,
+}
+
+impl Place {
+    /// A whole file.
+    pub fn file(file: impl Into<String>) -> Self {
+        Place {
+            file: file.into(),
+            ..Place::default()
+        }
+    }
+
+    /// An item of a file.
+    pub fn item(file: impl Into<String>, item: impl Into<String>) -> Self {
+        Place {
+            file: file.into(),
+            item: item.into(),
+            source: None,
+        }
+    }
+}
+
+/// A user's mistake or a machine's failure: what was wanted, what was found, what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// Stable code.
+    pub code: Code,
+    /// One line, without a full stop.
+    pub message: String,
+    /// Where.
+    pub place: Place,
+    /// What was wanted, empty if the message says it.
+    pub wanted: String,
+    /// What was found instead.
+    pub found: String,
+    /// What to do.
+    pub help: String,
+}
+
+impl Diagnostic {
+    /// A diagnostic with a code and a message; the rest is filled in with the builder methods.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Diagnostic {
+            code,
+            message: message.into(),
+            place: Place::default(),
+            wanted: String::new(),
+            found: String::new(),
+            help: String::new(),
+        }
+    }
+
+    /// Sets the place.
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Sets what was wanted and what was found.
+    pub fn wanted(mut self, wanted: impl fmt::Display, found: impl fmt::Display) -> Self {
+        self.wanted = wanted.to_string();
+        self.found = found.to_string();
+        self
+    }
+
+    /// Sets what to do.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error[{}]: {}", self.code, self.message)?;
+        let Place { file, item, source } = &self.place;
+        match (file.is_empty(), item.is_empty()) {
+            (true, true) => {}
+            (false, true) => write!(f, "\n  --> {file}")?,
+            (true, false) => write!(f, "\n  --> {item}")?,
+            (false, false) => write!(f, "\n  --> {file}: {item}")?,
+        }
+        if let Some((text, range)) = source {
+            write_source(f, text, range.clone())?;
+        }
+        for (name, value) in [
+            ("wanted", &self.wanted),
+            ("found", &self.found),
+            ("help", &self.help),
+        ] {
+            if !value.is_empty() {
+                write!(f, "\n   = {name}: {value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Shows the line that holds the start of `range`, with a caret below the range.
+fn write_source(
+    f: &mut fmt::Formatter<'_>,
+    text: &str,
+    range: std::ops::Range<usize>,
+) -> fmt::Result {
+    let mut start = range.start.min(text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
+    let line = &text[line_start..line_end];
+    let number = text[..line_start].matches('\n').count() + 1;
+    let column = text[line_start..start].chars().count();
+    let end = range.end.clamp(start, line_end);
+    let end = (start..=end)
+        .rev()
+        .find(|&i| text.is_char_boundary(i))
+        .unwrap_or(start);
+    let width = text[start..end].chars().count().max(1);
+    let margin = number.to_string().len();
+    write!(
+        f,
+        "\n{:margin$} |\n{number} | {line}\n{:margin$} | {:column$}{}",
+        "",
+        "",
+        "",
+        "^".repeat(width)
+    )
+}
+
+impl std::error::Error for Diagnostic {}

@@ -1,0 +1,8 @@
+//! Values, shapes, scalars, trees, numerics and plan tables.
+
+pub mod diagnostic;
+pub mod entity;
+pub mod format;
+
+pub use diagnostic::{Code, Diagnostic, Place};
+pub use format::Format;

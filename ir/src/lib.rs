@@ -3,6 +3,7 @@
 pub mod diagnostic;
 pub mod entity;
 pub mod format;
+pub mod formats;
 
 pub use diagnostic::{Code, Diagnostic, Place};
 pub use format::Format;

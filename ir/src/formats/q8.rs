@@ -1,0 +1,40 @@
+//! The one definition of q8 activations: blocks of 32 elements, signed bytes and an f32 scale.
+
+/// Elements of a block of activations.
+pub const BLOCK: usize = 32;
+
+/// Below this magnitude, 2^-121, a block is all zero: `127 / amax` would come near overflow.
+pub const SMALLEST_AMAX: f32 = f32::from_bits(6 << 23);
+
+/// Quantises `x`, a whole number of blocks, to one code per element and one scale per block.
+///
+/// `amax` is the largest magnitude; `d = div(amax, 127)`, `id = div(127, amax)`, a code is
+/// `round_to_even(mul(x, id))` clamped to -127 and 127. A block with `amax < 2^-121` has `d = +0`
+/// and codes 0; one with an infinity or a NaN has `d = NaN` and codes 0.
+pub fn quantise_q8(x: &[f32], codes: &mut [i8], scales: &mut [f32]) {
+    assert_eq!(x.len(), codes.len(), "one code per element");
+    assert_eq!(x.len(), scales.len() * BLOCK, "one scale per block of 32");
+    let blocks = x.chunks_exact(BLOCK).zip(codes.chunks_exact_mut(BLOCK));
+    for ((x, codes), scale) in blocks.zip(scales) {
+        *scale = quantise_block(x, codes);
+    }
+}
+
+/// Quantises one block and gives its scale.
+fn quantise_block(x: &[f32], codes: &mut [i8]) -> f32 {
+    codes.fill(0);
+    // Magnitudes are ordered as their bits are; NaN lies above infinity.
+    let amax = x.iter().map(|x| x.to_bits() & 0x7fff_ffff).max();
+    let amax = f32::from_bits(amax.unwrap_or(0));
+    if !amax.is_finite() {
+        return f32::NAN;
+    }
+    if amax < SMALLEST_AMAX {
+        return 0.0;
+    }
+    let id = 127.0 / amax;
+    for (code, x) in codes.iter_mut().zip(x) {
+        *code = (x * id).round_ties_even().clamp(-127.0, 127.0) as i8;
+    }
+    amax / 127.0
+}

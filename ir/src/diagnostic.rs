@@ -31,6 +31,42 @@ macro_rules! codes {
 // Keep each hundred sorted by number.
 codes! {
     FILE_OPEN = 101: "a file cannot be opened or mapped";
+    CHECKPOINT_KIND = 102: "a path is neither a GGUF file nor a checkpoint directory";
+    TRUNCATED = 103: "a file ends inside its header";
+    LENGTH = 104: "a length or count is larger than its file";
+    NOT_GGUF = 105: "a file does not begin as GGUF version 3, little endian";
+    ARCHITECTURE = 106: "a checkpoint is of another architecture";
+    METADATA = 107: "a metadata entry is malformed";
+    TENSOR_TYPE = 108: "a tensor has a type that is not read";
+    TENSOR_SHAPE = 109: "a tensor's dimensions are malformed";
+    TENSOR_ROW = 110: "a tensor's rows are not a whole number of blocks";
+    TENSOR_ALIGNMENT = 111: "a tensor's data is misaligned";
+    TENSOR_OUTSIDE = 112: "a tensor's data reaches beyond its file";
+    TENSOR_OVERLAP = 113: "two tensors share bytes";
+    TENSOR_DUPLICATE = 114: "two tensors have one name";
+    KEY_DUPLICATE = 115: "a key occurs twice";
+    SPLIT_MISSING = 116: "a part of a split checkpoint is missing";
+    SPLIT_MISMATCH = 117: "the parts of a split checkpoint do not belong together";
+    JSON = 118: "JSON text is malformed";
+    SAFETENSORS_HEADER = 119: "a safetensors header is malformed";
+    NO_WEIGHTS = 120: "a checkpoint directory has no weights";
+    INDEX_MISMATCH = 121: "a weight index and its files disagree";
+    SCALE_MISSING = 122: "a quantised tensor has no scales, or scales have no tensor";
+    SCALE_SHAPE = 123: "a scale tensor has the wrong shape";
+    VOCABULARY = 124: "a vocabulary cannot be made into a tokenizer";
+    NO_TOKENIZER = 125: "a checkpoint has no tokenizer";
+
+    KEY_MISSING = 201: "a key of the model is missing";
+    KEY_TYPE = 202: "a key of the model has a value of the wrong type";
+    KEY_VALUE = 203: "a key of the model has a value out of range";
+    RATIO_UNSUPPORTED = 204: "unsupported ratio";
+    RATIO_SCHEDULE = 205: "the schedule of compression ratios is missing or too short";
+    SCORING = 206: "unsupported scoring function";
+    VARIANT = 207: "a variant of the model family that is not supported";
+    WEIGHT_MISSING = 208: "a weight is missing";
+    WEIGHT_SHAPE = 209: "a weight has the wrong shape";
+    WEIGHT_FORMAT = 210: "a weight has the wrong kind of format";
+    INDEXER_MISMATCH = 211: "a layer's tensors and its ratio disagree";
 }
 
 /// Where a diagnostic points: a file and, where it applies, a byte offset or a line.

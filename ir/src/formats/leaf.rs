@@ -76,12 +76,8 @@ pub fn q8_leaf(row: &WeightRow, index: usize, codes: &[i8], dx: f32) -> f32 {
 
 /// Twice the code of element `column` of an `fp4` row.
 fn fp4_doubled(row: &WeightRow, column: usize) -> i8 {
-    let byte = row.data[column / 2];
-    E2M1_DOUBLED[usize::from(if column % 2 == 0 {
-        byte & 15
-    } else {
-        byte >> 4
-    })]
+    let code = row.data[column / 2] >> (4 * (column % 2)) & 15;
+    E2M1_DOUBLED[usize::from(code)]
 }
 
 /// The exact sum of `weight(i) * codes[i]`.

@@ -67,6 +67,13 @@ codes! {
     WEIGHT_SHAPE = 209: "a weight has the wrong shape";
     WEIGHT_FORMAT = 210: "a weight has the wrong kind of format";
     INDEXER_MISMATCH = 211: "a layer's tensors and its ratio disagree";
+
+    PLAN_MAGIC = 401: "a file is no plan";
+    PLAN_VERSION = 402: "a plan was written by another version";
+    PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
+    PLAN_DAMAGED = 404: "a plan is damaged";
+
+    OUTPUT_WRITE = 801: "an output cannot be written";
 }
 
 /// Where a diagnostic points: a file and, where it applies, a byte offset or a line.

@@ -8,10 +8,13 @@ pub mod format;
 pub mod formats;
 pub mod graph;
 pub mod infer;
+pub mod numerics;
 pub mod op;
+pub mod plan;
 pub mod scalar;
 pub mod tables;
 pub mod tree;
+pub mod verify;
 
 pub use build::Builder;
 pub use diagnostic::{Code, Diagnostic, Place};

@@ -1,0 +1,24 @@
+//! The plan file: all that passes from the compiler to the runtime.
+//!
+//! A plan is a header, a table of sections and the sections: the graph's tables and the plan's own, little-endian,
+//! 64-byte aligned, each with its BLAKE3 hash. It is mapped and viewed in place. Weights stay in the checkpoint; the
+//! plan holds their place. Opening checks, in this order: header and version, bounds and hashes of the sections, every
+//! index, the graph ([`crate::verify`]), the launches and the memory ([`check`]).
+
+pub mod check;
+pub mod file;
+pub mod layout;
+pub mod tables;
+
+pub use file::{PlanBytes, write_plan};
+pub use layout::{Layout, Root};
+pub use tables::{
+    EntryRow, FileRow, LaunchRow, OptionRow, PartRow, Plan, PlanTables, SlotRow, StatePlaceRow,
+    WeightPlaceRow,
+};
+
+/// Version of the plan format. A reader takes this one only.
+pub const VERSION: u32 = 1;
+
+/// Name of the numeric contract that plans of this compiler obey.
+pub const CONTRACT: &str = "rn32-v1";

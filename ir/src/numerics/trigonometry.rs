@@ -44,13 +44,7 @@ fn window<A: Arith>(a: &A, index: A::I) -> [A::I; 4] {
     let (one, two, four) = (bit(0), bit(1), bit(2));
     let word = |j: usize| a.int(TWO_OVER_PI[j.min(7)]);
     // By index 0, 2 or 4 first, then by the odd step; word 8 stands only where index 4 has no odd step.
-    let even = |j: usize| {
-        a.select_int(
-            four,
-            word(j + 4),
-            a.select_int(two, word(j + 2), word(j)),
-        )
-    };
+    let even = |j: usize| a.select_int(four, word(j + 4), a.select_int(two, word(j + 2), word(j)));
     let e = [even(0), even(1), even(2), even(3), even(4)];
     [0, 1, 2, 3].map(|j| a.select_int(one, e[j + 1], e[j]))
 }

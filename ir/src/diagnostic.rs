@@ -113,8 +113,8 @@ pub struct Diagnostic {
     pub code: Code,
     /// One line, without a full stop.
     pub message: String,
-    /// Where.
-    pub place: Place,
+    /// Where; boxed so that results stay small.
+    pub place: Box<Place>,
     /// What was wanted, empty if the message says it.
     pub wanted: String,
     /// What was found instead.
@@ -129,7 +129,7 @@ impl Diagnostic {
         Diagnostic {
             code,
             message: message.into(),
-            place: Place::default(),
+            place: Box::default(),
             wanted: String::new(),
             found: String::new(),
             help: String::new(),
@@ -138,7 +138,7 @@ impl Diagnostic {
 
     /// Sets the place.
     pub fn at(mut self, place: Place) -> Self {
-        self.place = place;
+        self.place = Box::new(place);
         self
     }
 
@@ -159,7 +159,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error[{}]: {}", self.code, self.message)?;
-        let Place { file, item, source } = &self.place;
+        let Place { file, item, source } = &*self.place;
         match (file.is_empty(), item.is_empty()) {
             (true, true) => {}
             (false, true) => write!(f, "\n  --> {file}")?,

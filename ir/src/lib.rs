@@ -4,6 +4,8 @@ pub mod build;
 pub mod diagnostic;
 pub mod dim;
 pub mod entity;
+pub mod eval;
+pub mod fault;
 pub mod format;
 pub mod formats;
 pub mod graph;

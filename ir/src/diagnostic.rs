@@ -68,6 +68,16 @@ codes! {
     WEIGHT_FORMAT = 210: "a weight has the wrong kind of format";
     INDEXER_MISMATCH = 211: "a layer's tensors and its ratio disagree";
 
+    TEXT_TOKEN = 301: "a character, name or number of IR text is malformed";
+    TEXT_SYNTAX = 302: "IR text does not follow the grammar";
+    TEXT_NUMBER = 303: "a number of IR text is out of range";
+    TEXT_UNKNOWN = 304: "IR text uses a name that it does not define";
+    TEXT_DUPLICATE = 305: "IR text defines a name twice";
+    TEXT_LIMIT = 306: "IR text is nested too deeply or too large";
+    TEXT_OPERATION = 307: "an operation of IR text does not take its operands or attributes";
+    TEXT_TYPE = 308: "IR text states another type or shape than its operation gives";
+    TEXT_SCALAR = 309: "a scalar expression of IR text is not well-typed";
+
     PLAN_MAGIC = 401: "a file is no plan";
     PLAN_VERSION = 402: "a plan was written by another version";
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";

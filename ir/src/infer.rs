@@ -49,12 +49,7 @@ pub fn infer(
 }
 
 fn show(dims: &Dims, shape: Shape) -> String {
-    let text: Vec<_> = dims
-        .of(shape)
-        .iter()
-        .map(|&d| format!("{:?}", dims.op(d)))
-        .collect();
-    format!("[{}]", text.join(", "))
+    crate::text::shape_text(dims.columns().0, dims.of(shape))
 }
 
 /// Allowed numbers of operands and attributes.

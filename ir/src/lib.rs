@@ -15,6 +15,7 @@ pub mod op;
 pub mod plan;
 pub mod scalar;
 pub mod tables;
+pub mod text;
 pub mod tree;
 pub mod verify;
 

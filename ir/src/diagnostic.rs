@@ -83,7 +83,25 @@ codes! {
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
     PLAN_DAMAGED = 404: "a plan is damaged";
 
+    CONTEXT_EXCEEDED = 650: "prompt and generation do not fit in the context";
+    LOGITS_INVALID = 651: "a token cannot be chosen from the logits";
+    TAP_UNMATCHED = 652: "a tap matches no named value";
+    ISA_ABSENT = 653: "an instruction set is not known or not on this machine";
+
+    TOKEN_RANGE = 701: "a token is outside of the vocabulary";
+    TOKENS_MALFORMED = 702: "a list of tokens is malformed";
+    TOKENS_EMPTY = 703: "there are no tokens to feed";
+    TOKENIZER_MISSING = 704: "a plan has no tokenizer";
+    TOKENIZER_DAMAGED = 705: "the tokenizer of a plan cannot be used";
+    TOKEN_MISSING = 706: "the vocabulary lacks a token that a prompt needs";
+
+    OPTION_RANGE = 501: "an option is out of range";
+    OPTION_NO_EFFECT = 502: "an option would have no effect";
+    OPTION_Q8_ROW = 503: "a weight's rows cannot meet q8 activations";
+    OPTION_SIMS = 504: "the simulated roundings do not apply to a shape";
+
     OUTPUT_WRITE = 801: "an output cannot be written";
+    OUTPUT_LARGE = 802: "an output is larger than its format holds";
 }
 
 /// Where a diagnostic points: a file and, where it applies, a byte offset or a line.

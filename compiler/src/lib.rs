@@ -1,1 +1,13 @@
-//! compiler
+//! `ds4c`: lowers a DeepSeek V4 checkpoint to a plan file.
+//!
+//! [`read`] opens checkpoints (headers only), [`model`] says what they hold, [`lower`] spells the step as a value graph,
+//! [`schedule`] makes launches and memory of it, [`assemble`] the plan, [`command`] the command line. [`sample`] writes
+//! checkpoints of any shape for tests and for people who want to try one.
+
+pub mod assemble;
+pub mod command;
+pub mod lower;
+pub mod model;
+pub mod read;
+pub mod sample;
+pub mod schedule;

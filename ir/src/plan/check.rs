@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::entity::Run;
 use crate::graph::{Graph, Value};
 use crate::op::Op;
-use crate::plan::layout::{Layout, Root, layouts, stored_bytes};
+use crate::plan::layout::{Layout, Root, layouts, lies_within, operand_within, start_within, stored_bytes};
 use crate::plan::tables::{EntryRow, Plan, SlotRow};
 use crate::verify::Facts;
 
@@ -218,7 +218,7 @@ fn check_slots(
                 graph.op(o.value) == Op::Concat
                     && o.value > v
                     && graph.ty(v) != crate::Type::Q8
-                    && super::layout::start_within(graph, o.value, v).is_some()
+                    && operand_within(graph, o.value, v).is_some_and(|operand| start_within(graph, o.value, operand).is_some())
                     && o.offset == slot.offset
             });
             ensure(inside, || {
@@ -230,7 +230,7 @@ fn check_slots(
 }
 
 /// First and last launch at which each slot's memory is needed; memory of nested slots counts for the outermost.
-type Lives = Vec<(usize, usize)>;
+pub type Lives = Vec<(usize, usize)>;
 
 fn check_launches(
     graph: &Graph<'_>,
@@ -240,54 +240,58 @@ fn check_launches(
     layouts: &[Option<Layout>],
 ) -> Result<Lives, String> {
     let launches = entry.launches.of(plan.launches);
-    let mut lives: Lives = vec![(usize::MAX, 0); slots.len()];
-    let mut computed = vec![false; graph.len()];
-    let touch = |lives: &mut Lives, root: Value, at: usize| {
-        if let Some(i) = slot_index(slots, root) {
-            lives[i] = (lives[i].0.min(at), lives[i].1.max(at));
-        }
-    };
     for (at, launch) in launches.iter().enumerate() {
-        ensure(launch.device.0 == 0, || {
-            format!("launch {at} is for a device that the plan does not have")
-        })?;
-        ensure(in_pool(launch.values, plan.launch_values.len()), || {
-            format!("launch {at} has no values")
-        })?;
+        ensure(launch.device.0 == 0, || format!("launch {at} is for a device that the plan does not have"))?;
+        ensure(in_pool(launch.values, plan.launch_values.len()), || format!("launch {at} has no values"))?;
         let values = launch.values.of(plan.launch_values);
         let sorted = !values.is_empty() && values.is_sorted_by(|a, b| a < b);
-        ensure(
-            sorted && values.iter().all(|v| (v.0 as usize) < graph.len()),
-            || format!("the values of launch {at} are not in order"),
-        )?;
-        for &v in values {
-            for operand in graph.args(v) {
-                for root in memory_of(graph, layouts, *operand, values)? {
-                    let known = computed[root.0 as usize];
-                    ensure(known, || {
-                        format!("launch {at} ({v}) reads {root} before it is computed")
-                    })?;
-                    touch(&mut lives, root_slot(layouts, root), at);
-                }
-            }
-            computed[v.0 as usize] = true;
-            if slot_index(slots, v).is_some() {
-                touch(&mut lives, root_slot(layouts, v), at);
-            }
-        }
+        ensure(sorted && values.iter().all(|v| (v.0 as usize) < graph.len()), || {
+            format!("the values of launch {at} are not in order")
+        })?;
         let last = values[values.len() - 1];
         let stored = slot_index(slots, last).is_some() || graph.op(last) == Op::Write;
         ensure(stored, || format!("launch {at} stores nothing"))?;
     }
-    let finals = graph.outputs.iter().chain(graph.named).map(|row| row.value);
-    for value in finals.chain(graph.values().filter(|&v| graph.op(v) == Op::Write)) {
-        if graph.outputs.iter().any(|row| row.value == value) || graph.op(value) == Op::Write {
-            for root in memory_of(graph, layouts, value, &[])? {
-                ensure(computed[root.0 as usize], || {
-                    format!("{root} is never computed")
-                })?;
-                touch(&mut lives, root_slot(layouts, root), launches.len());
+    let values = launches.iter().map(|launch| launch.values.of(plan.launch_values));
+    lifetimes(graph, values, slots, layouts)
+}
+
+/// First and last launch that touch each slot's memory, with the launches as lists of values; outputs are touched behind
+/// the last. A launch that reads what is not computed before it is a fault.
+pub fn lifetimes<'a>(
+    graph: &Graph<'_>,
+    launches: impl Iterator<Item = &'a [Value]>,
+    slots: &[SlotRow],
+    layouts: &[Option<Layout>],
+) -> Result<Lives, String> {
+    let mut lives: Lives = vec![(usize::MAX, 0); slots.len()];
+    let mut computed = vec![false; graph.len()];
+    let touch = |lives: &mut Lives, v: Value, at: usize| {
+        if let Some(i) = slot_index(slots, root_slot(layouts, v)) {
+            lives[i] = (lives[i].0.min(at), lives[i].1.max(at));
+        }
+    };
+    let mut count = 0;
+    for (at, values) in launches.enumerate() {
+        count = at + 1;
+        for &v in values {
+            for operand in graph.args(v) {
+                for root in memory_of(graph, layouts, *operand, values)? {
+                    ensure(computed[root.0 as usize], || format!("launch {at} ({v}) reads {root} before it is computed"))?;
+                    touch(&mut lives, root, at);
+                }
             }
+            computed[v.0 as usize] = true;
+            if slot_index(slots, v).is_some() {
+                touch(&mut lives, v, at);
+            }
+        }
+    }
+    let outputs = graph.outputs.iter().map(|row| row.value);
+    for value in outputs.chain(graph.values().filter(|&v| graph.op(v) == Op::Write)) {
+        for root in memory_of(graph, layouts, value, &[])? {
+            ensure(computed[root.0 as usize], || format!("{root} is never computed"))?;
+            touch(&mut lives, root, count);
         }
     }
     Ok(lives)
@@ -327,7 +331,7 @@ fn memory_of(
         match op {
             _ if launch.binary_search(&v).is_ok() => {}
             Op::Weight | Op::Const | Op::Read => {}
-            Op::Concat if graph.args(v).iter().all(|a| lies_within(layouts, *a, v)) => {
+            Op::Concat if graph.args(v).iter().all(|&a| lies_within(graph, layouts, v, a)) => {
                 stack.extend(graph.args(v))
             }
             _ if has_slot || own_slot => found.push(v),
@@ -338,12 +342,6 @@ fn memory_of(
         }
     }
     Ok(found)
-}
-
-/// Whether an operand's elements lie inside its concat's memory, so that nothing needs to be copied.
-pub fn lies_within(layouts: &[Option<Layout>], operand: Value, concat: Value) -> bool {
-    let root = |v: Value| layouts[v.0 as usize].as_ref().map(|l| l.root);
-    root(operand).is_some() && root(operand) == root(concat)
 }
 
 /// No two slots that are needed at one time share a byte.

@@ -102,17 +102,29 @@ impl Finder<'_> {
             .max_extents(self.graph.value_shape[v.0 as usize], self.bounds)
     }
 
-    /// An operand that lies inside its concat: behind the operands before it, whose extents are constant.
+    /// An operand that lies inside its concat: behind the operands before it, whose extents are constant. The slot may be
+    /// that of a value which the operand reshapes.
     fn place_within(&mut self, slot: &SlotRow) {
-        let Some(outer) = self.found[slot.within.0 as usize].clone() else {
-            return;
-        };
-        let axis = self.graph.attrs(slot.within)[0] as usize;
-        let Some(start) = start_within(self.graph, slot.within, slot.value) else {
-            return;
-        };
-        let offset = outer.offset + start * outer.strides[axis];
-        self.found[slot.value.0 as usize] = Some(Layout { offset, ..outer });
+        let expected = operand_within(self.graph, slot.within, slot.value)
+            .and_then(|operand| Some((operand, self.within_concat(slot.within, operand)?)));
+        let Some((operand, layout)) = expected else { return };
+        self.found[slot.value.0 as usize] = self.through_reshape(operand, &layout, slot.value);
+    }
+
+    /// Where operand `operand` of a concat lies if its elements are in the concat's memory.
+    fn within_concat(&self, concat: Value, operand: Value) -> Option<Layout> {
+        let outer = self.found[concat.0 as usize].as_ref()?;
+        let axis = self.graph.attrs(concat)[0] as usize;
+        let start = start_within(self.graph, concat, operand)?;
+        Some(Layout { offset: outer.offset + start * outer.strides[axis], ..outer.clone() })
+    }
+
+    /// The layout of `to`, whose elements are those of `from` in row-major order.
+    fn through_reshape(&self, from: Value, layout: &Layout, to: Value) -> Option<Layout> {
+        let (extents, wanted) = (self.extents(from), self.extents(to));
+        let strides = reshaped(&extents, &layout.strides, &wanted)?;
+        let symbolic = |v| self.graph.dims_of(v).iter().map(|&d| constant(self.graph, d).is_none()).collect();
+        merges_outermost(&extents, symbolic(from), &wanted, symbolic(to)).then(|| layout.with_strides(strides))
     }
 
     fn unstored(&self, v: Value) -> Option<Layout> {
@@ -159,21 +171,33 @@ impl Finder<'_> {
                 }
                 Some(layout)
             }
-            _ => {
-                let (from, to) = (self.extents(operand), self.extents(v));
-                let strides = reshaped(&from, &inner.strides, &to)?;
-                let symbolic = |v| {
-                    self.graph
-                        .dims_of(v)
-                        .iter()
-                        .map(|&d| constant(self.graph, d).is_none())
-                        .collect()
-                };
-                merges_outermost(&from, symbolic(operand), &to, symbolic(v))
-                    .then(|| inner.with_strides(strides))
-            }
+            _ => self.through_reshape(operand, inner, v),
         }
     }
+}
+
+/// The operand of `concat` that is `value` or a reshape of it.
+pub fn operand_within(graph: &Graph<'_>, concat: Value, value: Value) -> Option<Value> {
+    let is_value = |&operand: &Value| {
+        let mut at = operand;
+        while at != value && graph.op(at) == Op::Reshape {
+            at = graph.args(at)[0];
+        }
+        at == value
+    };
+    graph.args(concat).iter().copied().find(is_value)
+}
+
+/// Whether operand `operand` of a concat already lies at its place in the concat's memory, so that nothing is copied.
+pub fn lies_within(graph: &Graph<'_>, found: &[Option<Layout>], concat: Value, operand: Value) -> bool {
+    let place = || {
+        let outer = found[concat.0 as usize].as_ref()?;
+        let axis = graph.attrs(concat)[0] as usize;
+        let start = start_within(graph, concat, operand)?;
+        Some(Layout { offset: outer.offset + start * outer.strides[axis], ..outer.clone() })
+    };
+    let layout = found[operand.0 as usize].as_ref();
+    layout.is_some_and(|l| matches!(l.root, Root::Slot(_))) && layout == place().as_ref()
 }
 
 /// Elements of the concat's axis in front of an operand, if they are constant.

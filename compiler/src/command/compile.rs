@@ -1,0 +1,67 @@
+//! `ds4c compile`
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ds4_ir::Diagnostic;
+use ds4_ir::plan::write_plan;
+use indicatif::ProgressBar;
+
+use super::{Lowering, ModelPath, report};
+use crate::assemble::{compile, remembered_path};
+use crate::model::Model;
+
+/// Arguments of `ds4c compile`.
+#[derive(Args)]
+pub struct Compile {
+    #[command(flatten)]
+    model: ModelPath,
+    /// The plan file to write
+    #[arg(short, long, value_name = "PLAN")]
+    output: PathBuf,
+    #[command(flatten)]
+    lowering: Lowering,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Compile {
+    /// Reads the checkpoint's headers and writes the plan: the whole file or nothing.
+    pub fn run(self) -> Result<(), Diagnostic> {
+        let begin = Instant::now();
+        let progress = progress();
+        progress.set_message("reading the checkpoint's headers");
+        let checkpoint = crate::read::open(&self.model.model)?;
+        let model = Model::read(&checkpoint)?;
+        let options = self.lowering.options(&model.architecture);
+        progress.set_message("compiling");
+        let path = remembered_path(&self.model.model, &self.output);
+        let compiled = compile(&checkpoint, &model, &options, &path)?;
+        progress.set_message("writing the plan");
+        let bytes = write_plan(&self.output, &compiled.graph, &compiled.plan)?;
+        progress.finish_and_clear();
+        for warning in model.warnings(&checkpoint).iter().take(8) {
+            eprintln!("warning: {warning}");
+        }
+        let summary = report::Summary::new(&compiled.graph.view(), &compiled.plan.view());
+        let text = if self.json {
+            report::compiled_json(&summary, &self.output, bytes, begin.elapsed())
+        } else {
+            report::compiled_text(&summary, &self.output, bytes, begin.elapsed())
+        };
+        super::print(&text)
+    }
+}
+
+/// A spinner on a terminal, nothing in a pipe.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

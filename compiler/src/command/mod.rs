@@ -1,0 +1,130 @@
+//! The command line of `ds4c`.
+//!
+//! Exit codes: 0, 1 for a diagnostic, 2 for wrong usage.
+
+mod compile;
+mod ir;
+mod report;
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ds4_ir::Diagnostic;
+
+use crate::lower::{Activations, KvRows, Options, Sims};
+use crate::model::Architecture;
+
+/// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes.
+#[derive(Parser)]
+#[command(name = "ds4c", version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ds4c compile model.gguf -o model.ds4plan
+  ds4c compile checkpoint-directory -o model.ds4plan --context 32768
+  ds4c show model.ds4plan --memory
+  ds4c ir model.gguf --entry prefill -o model.ds4ir";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compiles a checkpoint to a plan file.
+    ///
+    /// MODEL is a GGUF file (any part of a split one) or a directory with config.json and .safetensors files. Only
+    /// headers are read; the weights stay where they are.
+    Compile(compile::Compile),
+    /// Shows what a plan holds.
+    Show(show::Show),
+    /// Prints the value graph of a model as IR text.
+    Ir(ir::Ir),
+}
+
+/// Options that decide the graph.
+#[derive(Args)]
+struct Lowering {
+    /// Largest number of tokens of a sequence [default: 4096, at most the model's]
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// Largest number of tokens of a prefill step [default: 512]
+    #[arg(long, value_name = "N")]
+    prefill: Option<u32>,
+    /// Largest number of tokens of a decode step, 1 to 8 [default: 8]
+    #[arg(long, value_name = "N")]
+    columns: Option<u32>,
+    /// Activations of products with quantised weights [default: q8 where a weight takes it]
+    #[arg(long, value_enum)]
+    activations: Option<Activations>,
+    /// How window rows and pooled rows are kept
+    #[arg(long, value_enum, default_value = "f32")]
+    kv: KvRows,
+    /// Simulated FP8 and FP4 roundings of the official code
+    #[arg(long, value_enum, default_value = "none")]
+    sims: Sims,
+}
+
+impl Lowering {
+    fn options(&self, architecture: &Architecture) -> Options {
+        let default = Options::for_model(architecture);
+        let context = self.context.unwrap_or(default.context);
+        Options {
+            activations: self.activations,
+            kv: self.kv,
+            sims: self.sims,
+            context,
+            prefill: self.prefill.unwrap_or(context.min(512)),
+            columns: self.columns.unwrap_or(context.min(8)),
+        }
+    }
+}
+
+/// An entry point, by name.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EntryName {
+    /// Decode of one column.
+    Decode1,
+    /// Prefill.
+    Prefill,
+}
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Compile(command) => command.run(),
+        Command::Show(command) => command.run(),
+        Command::Ir(command) => command.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(diagnostic) => {
+            eprintln!("{diagnostic}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes to standard output; a reader that left ends the program quietly.
+fn print(text: &str) -> Result<(), Diagnostic> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Diagnostic::new(ds4_ir::diagnostic::codes::OUTPUT_WRITE, "standard output cannot be written")
+                .wanted("", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A model file or directory on the command line.
+#[derive(Args)]
+struct ModelPath {
+    /// GGUF file or checkpoint directory
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+}

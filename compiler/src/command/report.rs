@@ -1,0 +1,131 @@
+//! Reports of `ds4c` about a plan.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use ds4_ir::entity::Run;
+use ds4_ir::graph::Graph;
+use ds4_ir::plan::Plan;
+use serde_json::{Value as Json, json};
+
+/// What a person wants to know of a plan at first.
+pub struct Summary {
+    /// Options and facts in the order of the plan.
+    pub facts: Vec<(String, String)>,
+    /// Values of the graph.
+    pub values: usize,
+    /// Bytes of all states.
+    pub state_bytes: u64,
+    /// Bytes of all weights' files.
+    pub file_bytes: u64,
+    /// Entry points.
+    pub entries: Vec<EntrySummary>,
+    /// BLAKE3 of the model's tensor table and metadata, in hexadecimal.
+    pub model_hash: String,
+}
+
+/// An entry point.
+pub struct EntrySummary {
+    /// Name.
+    pub name: String,
+    /// Largest number of columns.
+    pub columns: u32,
+    /// Launches of a step.
+    pub launches: u32,
+    /// Bytes of the arena.
+    pub arena_bytes: u64,
+}
+
+impl Summary {
+    /// Gathers the facts of a plan.
+    pub fn new(graph: &Graph<'_>, plan: &Plan<'_>) -> Summary {
+        let entries = plan.entries.iter().map(|e| EntrySummary {
+            name: plan.str(e.name).to_string(),
+            columns: e.columns,
+            launches: run_len(e.launches),
+            arena_bytes: e.arena_bytes,
+        });
+        Summary {
+            facts: plan.options.iter().map(|o| (plan.str(o.key).to_string(), plan.str(o.value).to_string())).collect(),
+            values: graph.len(),
+            state_bytes: plan.state_places.iter().map(|s| s.bytes).sum(),
+            file_bytes: plan.files.iter().map(|f| f.size).sum(),
+            entries: entries.collect(),
+            model_hash: plan.model_hash[0].iter().map(|b| format!("{b:02x}")).collect(),
+        }
+    }
+
+    /// The report as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in &self.facts {
+            let _ = writeln!(text, "{key:<22}{value}");
+        }
+        let _ = writeln!(text, "{:<22}{}", "model.hash", self.model_hash);
+        let _ = writeln!(text, "{:<22}{}", "values", self.values);
+        let _ = writeln!(text, "{:<22}{}", "checkpoint", size(self.file_bytes));
+        let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
+        let _ = writeln!(text, "\n{:<10} {:>8} {:>9} {:>12}", "entry", "columns", "launches", "arena");
+        for e in &self.entries {
+            let _ = writeln!(text, "{:<10} {:>8} {:>9} {:>12}", e.name, e.columns, e.launches, size(e.arena_bytes));
+        }
+        text
+    }
+
+    /// The report as JSON.
+    pub fn json(&self) -> Json {
+        let facts: serde_json::Map<String, Json> =
+            self.facts.iter().map(|(k, v)| (k.clone(), Json::from(v.clone()))).collect();
+        let entries = self.entries.iter().map(|e| {
+            json!({
+                "name": e.name, "columns": e.columns, "launches": e.launches, "arena_bytes": e.arena_bytes,
+            })
+        });
+        json!({
+            "facts": facts,
+            "model_hash": self.model_hash,
+            "values": self.values,
+            "checkpoint_bytes": self.file_bytes,
+            "state_bytes": self.state_bytes,
+            "entries": entries.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn run_len(run: Run) -> u32 {
+    run.len
+}
+
+/// A number of bytes for people.
+pub fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// What `ds4c compile` prints.
+pub fn compiled_text(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
+    let launches: Vec<String> = summary.entries.iter().map(|e| format!("{} {}", e.name, e.launches)).collect();
+    format!(
+        "{}: {} in {:.2} s; launches: {}\n",
+        output.display(),
+        size(bytes),
+        time.as_secs_f64(),
+        launches.join(", ")
+    )
+}
+
+/// What `ds4c compile --json` prints.
+pub fn compiled_json(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
+    let mut report = summary.json();
+    report["plan"] = json!(output.display().to_string());
+    report["plan_bytes"] = json!(bytes);
+    report["seconds"] = json!(time.as_secs_f64());
+    format!("{report:#}\n")
+}

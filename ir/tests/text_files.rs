@@ -26,8 +26,7 @@ fn pass(name: &str, input: Stage, file: &str) -> Result<Stage, Diagnostic> {
 /// The text that the passes of a file give: the last one's, or the diagnostic of the one that failed.
 fn output(input: &str, file: &str) -> String {
     let passes = input.lines().find_map(|line| line.strip_prefix("; run: "));
-    let passes =
-        passes.unwrap_or_else(|| panic!("{file}: a first line `; run: ...` names the passes"));
+    let passes = passes.unwrap_or_else(|| panic!("{file}: a first line `; run: ...` names the passes"));
     let mut stage = Stage::Text(input.into());
     for name in passes.split_whitespace() {
         stage = match pass(name, stage, file) {
@@ -44,9 +43,7 @@ fn output(input: &str, file: &str) -> String {
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
     let entries = std::fs::read_dir(folder).expect("the folder of file tests");
-    let mut files: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "ds4ir"));
     files.sort();
     files
@@ -57,11 +54,7 @@ fn text_files_give_what_they_expect() {
     let bless = std::env::var_os("BLESS").is_some();
     let mut wrong = Vec::new();
     for path in files() {
-        let name = path
-            .file_name()
-            .expect("a file")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a readable file");
         let (input, expected) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
         let found = output(input, &name);
@@ -84,8 +77,7 @@ fn text_printed_files_print_as_themselves() {
             continue;
         };
         let printed = print(&tables.view());
-        let again = parse(&printed, "printed")
-            .unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
+        let again = parse(&printed, "printed").unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
         assert_eq!(again, tables, "{}", path.display());
         assert_eq!(print(&again.view()), printed, "{}", path.display());
     }

@@ -67,22 +67,15 @@ impl<'a> BodyPrinter<'a> {
         let mut sizes: HashMap<u32, usize> = HashMap::new();
         let mut named = Vec::new();
         for &Scalar(x) in &nodes {
-            let size = 1 + operands(self.row(x))
-                .iter()
-                .map(|o| sizes[o])
-                .sum::<usize>();
-            let is_named = x != result.0
-                && !self.is_leaf(x)
-                && (uses.get(&x).is_some_and(|&n| n > 1) || size > EXPRESSION_NODES);
+            let size = 1 + operands(self.row(x)).iter().map(|o| sizes[o]).sum::<usize>();
+            let is_named =
+                x != result.0 && !self.is_leaf(x) && (uses.get(&x).is_some_and(|&n| n > 1) || size > EXPRESSION_NODES);
             if is_named {
                 named.push(x);
             }
             sizes.insert(x, if is_named { 1 } else { size });
         }
-        Plan {
-            named,
-            result: result.0,
-        }
+        Plan { named, result: result.0 }
     }
 
     /// The rows that the parser makes for the plan when rows below `made` exist, in its order.
@@ -90,13 +83,7 @@ impl<'a> BodyPrinter<'a> {
         let mut rows = Vec::new();
         let mut seen = HashSet::new();
         // Roots come off the stack in order; an entry that is done stands behind its operands.
-        let mut stack: Vec<_> = plan
-            .named
-            .iter()
-            .chain([&plan.result])
-            .rev()
-            .map(|&x| (x, false))
-            .collect();
+        let mut stack: Vec<_> = plan.named.iter().chain([&plan.result]).rev().map(|&x| (x, false)).collect();
         while let Some((x, is_done)) = stack.pop() {
             if is_done {
                 rows.push(x);
@@ -113,11 +100,7 @@ impl<'a> BodyPrinter<'a> {
         let mut until = self.made;
         for _ in 0..ATTEMPTS {
             let rows = self.creation(plan, until);
-            match rows
-                .iter()
-                .zip(until..)
-                .find(|(row, wanted)| *row != wanted)
-            {
+            match rows.iter().zip(until..).find(|(row, wanted)| *row != wanted) {
                 None => return until,
                 Some((_, wanted)) => until = wanted + 1,
             }
@@ -129,11 +112,7 @@ impl<'a> BodyPrinter<'a> {
     fn order(&mut self, until: u32) -> String {
         let rows: Vec<_> = (self.made..until).map(|x| self.flat(x)).collect();
         self.made = self.made.max(until);
-        if rows.is_empty() {
-            String::new()
-        } else {
-            super::printer::wrapped("order", &rows)
-        }
+        if rows.is_empty() { String::new() } else { super::printer::wrapped("order", &rows) }
     }
 
     /// One node on rows that exist.
@@ -142,35 +121,22 @@ impl<'a> BodyPrinter<'a> {
         if let Some(leaf) = leaf_text(row, true) {
             return leaf;
         }
-        let operands: Vec<_> = operands(row)
-            .iter()
-            .map(|&o| self.constant(o).unwrap_or_else(|| format!("%{o}")))
-            .collect();
+        let operands: Vec<_> =
+            operands(row).iter().map(|&o| self.constant(o).unwrap_or_else(|| format!("%{o}"))).collect();
         format!("{}({})", op_name(row), operands.join(", "))
     }
 
     fn constant(&self, x: u32) -> Option<String> {
         let is_param = self.row(x).op == ScalarOp::Param as u32;
-        if is_param {
-            None
-        } else {
-            leaf_text(self.row(x), false)
-        }
+        if is_param { None } else { leaf_text(self.row(x), false) }
     }
 
     fn body(&self, body: usize, plan: &Plan) -> String {
         let params = self.graph.bodies[body].params.of(self.graph.body_params);
-        let types: Vec<_> = params
-            .iter()
-            .map(|&t| crate::ScalarType::from_number(t).map_or("?", crate::ScalarType::name))
-            .collect();
+        let types: Vec<_> =
+            params.iter().map(|&t| crate::ScalarType::from_number(t).map_or("?", crate::ScalarType::name)).collect();
         let head = format!("body b{body}({})", types.join(", "));
-        let names: HashMap<u32, usize> = plan
-            .named
-            .iter()
-            .enumerate()
-            .map(|(i, &x)| (x, i))
-            .collect();
+        let names: HashMap<u32, usize> = plan.named.iter().enumerate().map(|(i, &x)| (x, i)).collect();
         let result = self.expression(plan.result, plan.result, &names);
         if plan.named.is_empty() {
             return format!("{head} = {result}\n");
@@ -191,10 +157,7 @@ impl<'a> BodyPrinter<'a> {
         if let Some(leaf) = leaf_text(row, false) {
             return leaf;
         }
-        let operands: Vec<_> = operands(row)
-            .iter()
-            .map(|&o| self.expression(o, root, names))
-            .collect();
+        let operands: Vec<_> = operands(row).iter().map(|&o| self.expression(o, root, names)).collect();
         format!("{}({})", op_name(row), operands.join(", "))
     }
 }
@@ -209,11 +172,7 @@ fn leaf_text(row: &ScalarRow, with_type: bool) -> Option<String> {
     match ScalarOp::from_number(row.op)? {
         ScalarOp::Param => {
             let (index, ty) = param_of(word)?;
-            Some(if with_type {
-                format!("x{index}:{}", ty.name())
-            } else {
-                format!("x{index}")
-            })
+            Some(if with_type { format!("x{index}:{}", ty.name()) } else { format!("x{index}") })
         }
         ScalarOp::F32 => Some(float_text(f32::from_bits(word))),
         ScalarOp::I32 => Some((word as i32).to_string()),

@@ -20,12 +20,7 @@ pub(super) struct Cursor<'t> {
 
 impl<'t> Cursor<'t> {
     pub fn new(text: &'t str, file: &'t str) -> Read<Cursor<'t>> {
-        let mut cursor = Cursor {
-            text,
-            file,
-            tokens: Vec::new(),
-            at: 0,
-        };
+        let mut cursor = Cursor { text, file, tokens: Vec::new(), at: 0 };
         match tokens(text) {
             Ok(tokens) => cursor.tokens = tokens,
             Err(fault) => return Err(cursor.fault(codes::TEXT_TOKEN, fault.range, fault.message)),
@@ -34,12 +29,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A diagnostic that points at `range`.
-    pub fn fault(
-        &self,
-        code: Code,
-        range: Range<usize>,
-        message: impl Into<String>,
-    ) -> Box<Diagnostic> {
+    pub fn fault(&self, code: Code, range: Range<usize>, message: impl Into<String>) -> Box<Diagnostic> {
         let mut start = range.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
             start -= 1;
@@ -104,11 +94,7 @@ impl<'t> Cursor<'t> {
             _ if token.first && self.at > 0 => (end..end + 1, "the end of the line".to_string()),
             _ => (token.range(), format!("`{}`", self.text_of(token))),
         };
-        let mut fault = self.fault(
-            codes::TEXT_SYNTAX,
-            range,
-            "the text does not follow the grammar",
-        );
+        let mut fault = self.fault(codes::TEXT_SYNTAX, range, "the text does not follow the grammar");
         fault.wanted = wanted.into();
         fault.found = found;
         fault.help = "docs/ir.md has the grammar".into();
@@ -125,11 +111,7 @@ impl<'t> Cursor<'t> {
     }
 
     pub fn mark(&mut self, mark: u8) -> Read<()> {
-        if self.take_mark(mark) {
-            Ok(())
-        } else {
-            Err(self.unexpected(&format!("`{}`", mark as char)))
-        }
+        if self.take_mark(mark) { Ok(()) } else { Err(self.unexpected(&format!("`{}`", mark as char))) }
     }
 
     /// A word of this line, described by `what` where there is none.
@@ -162,11 +144,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn bad_escape(&self, token: Token) -> Box<Diagnostic> {
-        let mut fault = self.fault(
-            codes::TEXT_TOKEN,
-            token.range(),
-            "a quoted name has an unknown escape",
-        );
+        let mut fault = self.fault(codes::TEXT_TOKEN, token.range(), "a quoted name has an unknown escape");
         fault.help = "the escapes are \\\" \\\\ \\n \\u{hex}".into();
         fault
     }
@@ -206,39 +184,23 @@ impl<'t> Cursor<'t> {
 
     /// Fails where more stands on the line.
     pub fn line_end(&self) -> Read<()> {
-        if self.at_line_end() {
-            Ok(())
-        } else {
-            Err(self.unexpected("the end of the line"))
-        }
+        if self.at_line_end() { Ok(()) } else { Err(self.unexpected("the end of the line")) }
     }
 
     /// A diagnostic: no `what` is called `name`.
     pub fn unknown(&self, what: &str, name: &str, range: Range<usize>) -> Box<Diagnostic> {
-        self.fault(
-            codes::TEXT_UNKNOWN,
-            range,
-            format!("there is no {what} `{name}`"),
-        )
+        self.fault(codes::TEXT_UNKNOWN, range, format!("there is no {what} `{name}`"))
     }
 
     /// A diagnostic: a second `what` is called `name`.
     pub fn duplicate(&self, what: &str, name: &str, range: Range<usize>) -> Box<Diagnostic> {
-        let fault = self.fault(
-            codes::TEXT_DUPLICATE,
-            range,
-            format!("there is a {what} `{name}` already"),
-        );
+        let fault = self.fault(codes::TEXT_DUPLICATE, range, format!("there is a {what} `{name}` already"));
         Box::new(fault.help("give it another name"))
     }
 
     /// A diagnostic: a limit of the text is passed.
     pub fn too_large(&self, what: &str, limit: usize, range: Range<usize>) -> Box<Diagnostic> {
-        let fault = self.fault(
-            codes::TEXT_LIMIT,
-            range,
-            format!("{what} passes a limit of IR text"),
-        );
+        let fault = self.fault(codes::TEXT_LIMIT, range, format!("{what} passes a limit of IR text"));
         Box::new(fault.wanted(format!("at most {limit}"), "more"))
     }
 }

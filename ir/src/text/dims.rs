@@ -33,9 +33,7 @@ pub(super) fn extend_node_counts(rows: &[DimRow], counts: &mut Vec<u32>) {
     for &row in &rows[counts.len()..] {
         let of = |dim: Dim| counts.get(dim.0 as usize).copied().unwrap_or(1);
         counts.push(match DimOp::of(row) {
-            Some(DimOp::Add(a, b) | DimOp::Sub(a, b)) => {
-                of(a).saturating_add(of(b)).saturating_add(1)
-            }
+            Some(DimOp::Add(a, b) | DimOp::Sub(a, b)) => of(a).saturating_add(of(b)).saturating_add(1),
             Some(DimOp::Scale(a, _) | DimOp::Div(a, _)) => of(a).saturating_add(1),
             _ => 1,
         });
@@ -50,26 +48,17 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub fn new(rows: &'a [DimRow]) -> Writer<'a> {
-        Writer {
-            rows,
-            counts: node_counts(rows),
-        }
+        Writer { rows, counts: node_counts(rows) }
     }
 
     /// Whether uses refer to the dimension by its name.
     pub fn is_large(&self, dim: Dim) -> bool {
-        self.counts
-            .get(dim.0 as usize)
-            .is_none_or(|&n| n > INLINE_NODES)
+        self.counts.get(dim.0 as usize).is_none_or(|&n| n > INLINE_NODES)
     }
 
     /// The dimension as its users write it.
     pub fn text(&self, dim: Dim) -> String {
-        if self.is_large(dim) {
-            dim.to_string()
-        } else {
-            self.definition(dim)
-        }
+        if self.is_large(dim) { dim.to_string() } else { self.definition(dim) }
     }
 
     pub fn shape(&self, shape: &[Dim]) -> String {
@@ -95,17 +84,16 @@ impl<'a> Writer<'a> {
 
     /// An operand: sums in parentheses.
     fn operand(&self, dim: Dim) -> String {
-        let is_sum = matches!(
-            DimOp::of(self.rows[dim.0 as usize]),
-            Some(DimOp::Add(..) | DimOp::Sub(..))
-        );
+        let is_sum = matches!(DimOp::of(self.rows[dim.0 as usize]), Some(DimOp::Add(..) | DimOp::Sub(..)));
         let text = self.text(dim);
-        if is_sum && !self.is_large(dim) {
-            format!("({text})")
-        } else {
-            text
-        }
+        if is_sum && !self.is_large(dim) { format!("({text})") } else { text }
     }
+}
+
+/// What stands behind `*` or `/`.
+enum Right {
+    Number(u32),
+    Dim(Dim),
 }
 
 /// Reads dimensions into a table.
@@ -125,9 +113,7 @@ impl Reader<'_, '_> {
             shape.push(self.dim(0)?);
             if shape.len() > limits::RANK {
                 let range = start..self.cursor.end_of_last();
-                return Err(self
-                    .cursor
-                    .too_large("the rank of a shape", limits::RANK, range));
+                return Err(self.cursor.too_large("the rank of a shape", limits::RANK, range));
             }
             if !self.cursor.take_mark(b',') {
                 break;
@@ -141,15 +127,10 @@ impl Reader<'_, '_> {
     pub fn dim(&mut self, depth: usize) -> Read<Dim> {
         let start = self.cursor.peek().start;
         let mut sum = self.term(depth)?;
-        while !self.cursor.at_line_end() && (self.cursor.is_mark(b'+') || self.cursor.is_mark(b'-'))
-        {
+        while !self.cursor.at_line_end() && (self.cursor.is_mark(b'+') || self.cursor.is_mark(b'-')) {
             let is_sum = self.cursor.next().kind == Kind::Mark(b'+');
             let right = self.term(depth)?;
-            let op = if is_sum {
-                DimOp::Add(sum, right)
-            } else {
-                DimOp::Sub(sum, right)
-            };
+            let op = if is_sum { DimOp::Add(sum, right) } else { DimOp::Sub(sum, right) };
             sum = self.checked(op, start)?;
         }
         Ok(sum)
@@ -158,17 +139,16 @@ impl Reader<'_, '_> {
     fn term(&mut self, depth: usize) -> Read<Dim> {
         let start = self.cursor.peek().start;
         let mut term = self.factor(depth)?;
-        while !self.cursor.at_line_end() && (self.cursor.is_mark(b'*') || self.cursor.is_mark(b'/'))
-        {
+        while !self.cursor.at_line_end() && (self.cursor.is_mark(b'*') || self.cursor.is_mark(b'/')) {
             let is_multiple = self.cursor.next().kind == Kind::Mark(b'*');
             let right_start = self.cursor.peek().start;
-            let right = self.factor(depth)?;
-            let range = right_start..self.cursor.end_of_last();
-            let op = match (self.dims.constant(term), self.dims.constant(right)) {
-                (_, Some(n)) if is_multiple => DimOp::Scale(term, n),
-                (Some(n), None) if is_multiple => DimOp::Scale(right, n),
-                (_, Some(n)) if n > 0 => DimOp::Div(term, n),
+            let right = self.multiplier(depth)?;
+            let op = match (self.dims.constant(term), right) {
+                (_, Right::Number(n)) if is_multiple => DimOp::Scale(term, n),
+                (Some(n), Right::Dim(right)) if is_multiple => DimOp::Scale(right, n),
+                (_, Right::Number(n)) if n > 0 => DimOp::Div(term, n),
                 _ => {
+                    let range = right_start..self.cursor.end_of_last();
                     let message = "a dimension is multiplied or divided by positive constants only";
                     return Err(self.cursor.fault(codes::TEXT_NUMBER, range, message));
                 }
@@ -178,16 +158,21 @@ impl Reader<'_, '_> {
         Ok(term)
     }
 
+    /// The right side of a product or quotient. A number there is part of the operation, not a row of the table.
+    fn multiplier(&mut self, depth: usize) -> Read<Right> {
+        if self.cursor.peek().kind == Kind::Number {
+            return Ok(Right::Number(self.cursor.unsigned("a number")?.0));
+        }
+        let dim = self.factor(depth)?;
+        Ok(self.dims.constant(dim).map_or(Right::Dim(dim), Right::Number))
+    }
+
     fn factor(&mut self, depth: usize) -> Read<Dim> {
         let token = self.cursor.peek();
         match token.kind {
             Kind::Mark(b'(') => {
                 if depth >= limits::NESTING {
-                    return Err(self.cursor.too_large(
-                        "the nesting of a dimension",
-                        limits::NESTING,
-                        token.range(),
-                    ));
+                    return Err(self.cursor.too_large("the nesting of a dimension", limits::NESTING, token.range()));
                 }
                 self.cursor.next();
                 let dim = self.dim(depth + 1)?;
@@ -228,11 +213,7 @@ impl Reader<'_, '_> {
         let (n, range) = self.cursor.unsigned("a number of tokens")?;
         self.cursor.mark(b')')?;
         if n == 0 {
-            return Err(self.cursor.fault(
-                codes::TEXT_NUMBER,
-                range,
-                "a block has at least one token",
-            ));
+            return Err(self.cursor.fault(codes::TEXT_NUMBER, range, "a block has at least one token"));
         }
         Ok(n)
     }
@@ -241,9 +222,7 @@ impl Reader<'_, '_> {
     fn checked(&mut self, op: DimOp, start: usize) -> Read<Dim> {
         let constant = |dim| self.dims.constant(dim);
         let fits = match op {
-            DimOp::Add(a, b) => constant(a)
-                .zip(constant(b))
-                .is_none_or(|(a, b)| a.checked_add(b).is_some()),
+            DimOp::Add(a, b) => constant(a).zip(constant(b)).is_none_or(|(a, b)| a.checked_add(b).is_some()),
             DimOp::Sub(a, b) => constant(a).zip(constant(b)).is_none_or(|(a, b)| a >= b),
             DimOp::Scale(a, n) => {
                 let factor = match self.dims.op(a) {

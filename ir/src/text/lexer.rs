@@ -40,11 +40,7 @@ pub(super) struct Malformed {
 
 /// The tokens of `text`; the last one is [`Kind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Malformed> {
-    let mut lexer = Lexer {
-        bytes: text.as_bytes(),
-        at: 0,
-        first: true,
-    };
+    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, first: true };
     let mut tokens = Vec::new();
     loop {
         lexer.skip_blank();
@@ -91,17 +87,8 @@ impl Lexer<'_> {
     fn token(&mut self) -> Result<Token, Malformed> {
         let start = self.at;
         let first = std::mem::take(&mut self.first);
-        let kind = if start >= self.bytes.len() {
-            Kind::End
-        } else {
-            self.kind()?
-        };
-        Ok(Token {
-            kind,
-            start,
-            end: self.at,
-            first,
-        })
+        let kind = if start >= self.bytes.len() { Kind::End } else { self.kind()? };
+        Ok(Token { kind, start, end: self.at, first })
     }
 
     fn kind(&mut self) -> Result<Kind, Malformed> {
@@ -110,18 +97,13 @@ impl Lexer<'_> {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
             b'0'..=b'9' => self.number(),
             b'"' => return self.quoted(),
-            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',' | b':' | b'=' | b'+' | b'-' | b'*'
-            | b'/' | b'@' | b'%' => {
+            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',' | b':' | b'=' | b'+' | b'-' | b'*' | b'/' | b'@' | b'%' => {
                 self.at += 1;
                 return Ok(Kind::Mark(byte));
             }
             _ => return Err(self.unknown_character()),
         }
-        Ok(if byte.is_ascii_digit() {
-            Kind::Number
-        } else {
-            Kind::Word
-        })
+        Ok(if byte.is_ascii_digit() { Kind::Number } else { Kind::Word })
     }
 
     fn unknown_character(&self) -> Malformed {
@@ -129,10 +111,7 @@ impl Lexer<'_> {
         while end < self.bytes.len() && self.bytes[end] & 0xc0 == 0x80 {
             end += 1;
         }
-        Malformed {
-            range: self.at..end,
-            message: "no token begins with this character",
-        }
+        Malformed { range: self.at..end, message: "no token begins with this character" }
     }
 
     fn word(&mut self) {
@@ -167,10 +146,7 @@ impl Lexer<'_> {
                 _ => self.at += 1,
             }
         }
-        Err(Malformed {
-            range: start..self.at,
-            message: "a quoted name does not end on its line",
-        })
+        Err(Malformed { range: start..self.at, message: "a quoted name does not end on its line" })
     }
 }
 
@@ -180,10 +156,7 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<(Kind, &str, bool)> {
         let tokens = tokens(text).unwrap_or_else(|fault| panic!("{}", fault.message));
-        tokens
-            .into_iter()
-            .map(|t| (t.kind, &text[t.range()], t.first))
-            .collect()
+        tokens.into_iter().map(|t| (t.kind, &text[t.range()], t.first)).collect()
     }
 
     #[test]

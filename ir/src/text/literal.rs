@@ -13,11 +13,7 @@ pub(super) enum Literal {
 
 /// The text of a float: the shortest decimal that reads back as the same bits, or `f32(0x7fc00000)` for NaN.
 pub(super) fn float_text(value: f32) -> String {
-    if value.is_nan() {
-        format!("f32(0x{:08x})", value.to_bits())
-    } else {
-        format!("{value:?}")
-    }
+    if value.is_nan() { format!("f32(0x{:08x})", value.to_bits()) } else { format!("{value:?}") }
 }
 
 /// The number of a token, or what is wrong with it.
@@ -27,10 +23,7 @@ pub(super) fn number(text: &str) -> Result<Literal, String> {
     }
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if digits(text) {
-        return text
-            .parse()
-            .map(Literal::Decimal)
-            .map_err(|_| "it does not fit in 64 bits".into());
+        return text.parse().map(Literal::Decimal).map_err(|_| "it does not fit in 64 bits".into());
     }
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
@@ -51,42 +44,27 @@ fn hexadecimal(digits: &str) -> Result<Literal, String> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err("hexadecimal digits follow `0x`".into());
     }
-    u64::from_str_radix(digits, 16)
-        .map(Literal::Bits)
-        .map_err(|_| "it does not fit in 64 bits".into())
+    u64::from_str_radix(digits, 16).map(Literal::Bits).map_err(|_| "it does not fit in 64 bits".into())
 }
 
 /// `mantissa * 2^exponent` if it is a binary32.
 fn hexadecimal_float(mantissa: &str, exponent: &str) -> Result<f32, String> {
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{part}");
-    let is_small =
-        (1..=13).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
-    let mantissa = u64::from_str_radix(&digits, 16)
-        .ok()
-        .filter(|_| is_small && !whole.is_empty());
+    let is_small = (1..=13).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let mantissa = u64::from_str_radix(&digits, 16).ok().filter(|_| is_small && !whole.is_empty());
     let mantissa = mantissa.ok_or("a hexadecimal float has 1 to 13 digits")?;
-    let exponent: i32 = exponent
-        .parse()
-        .ok()
-        .filter(|e: &i32| e.abs() < 300)
-        .ok_or("its exponent is out of range")?;
+    let exponent: i32 = exponent.parse().ok().filter(|e: &i32| e.abs() < 300).ok_or("its exponent is out of range")?;
     // 52 bits of mantissa and an exponent within 352 of zero: exact in f64.
     let value = mantissa as f64 * 2f64.powi(exponent - 4 * part.len() as i32);
     let float = value as f32;
-    if float.is_finite() && f64::from(float) == value {
-        Ok(float)
-    } else {
-        Err("it is no binary32".into())
-    }
+    if float.is_finite() && f64::from(float) == value { Ok(float) } else { Err("it is no binary32".into()) }
 }
 
 /// A name as text: itself where it lexes as one word, else in quotes.
 pub(super) fn name_text(name: &str) -> String {
     let mut bytes = name.bytes();
-    let is_word = bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+    let is_word = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
     if is_word { name.into() } else { quoted(name) }
 }
@@ -135,10 +113,7 @@ mod tests {
 
     #[test]
     fn text_floats_read_back_bit_for_bit() {
-        let patterns =
-            (0..=u32::MAX)
-                .step_by(65_521)
-                .chain([1, 0x8000_0000, 0x7f7f_ffff, 0x0080_0000]);
+        let patterns = (0..=u32::MAX).step_by(65_521).chain([1, 0x8000_0000, 0x7f7f_ffff, 0x0080_0000]);
         for value in patterns.map(f32::from_bits).filter(|v| v.is_finite()) {
             let text = float_text(value.abs());
             assert_eq!(number(&text), Ok(Literal::Float(value.abs())), "{text}");
@@ -152,25 +127,13 @@ mod tests {
         assert_eq!(number("0x1.8p1"), Ok(Literal::Float(3.0)));
         assert_eq!(number("0x1p-149"), Ok(Literal::Float(f32::from_bits(1))));
         assert!(number("0x1.0000001p0").is_err());
-        assert!(
-            number("0x1p400").is_err() && number("0x1p200").is_err() && number("0xp1").is_err()
-        );
+        assert!(number("0x1p400").is_err() && number("0x1p200").is_err() && number("0xp1").is_err());
     }
 
     #[test]
     fn text_numbers_out_of_range_are_refused() {
         assert_eq!(number("0xff"), Ok(Literal::Bits(255)));
-        for text in [
-            "99999999999999999999",
-            "1e99",
-            "1.5.2",
-            "12x",
-            "0x",
-            "1_0",
-            "1e",
-            "1.",
-            "0xg",
-        ] {
+        for text in ["99999999999999999999", "1e99", "1.5.2", "12x", "0x", "1_0", "1e", "1.", "0xg"] {
             assert!(number(text).is_err(), "{text}");
         }
     }

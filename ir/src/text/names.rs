@@ -26,10 +26,7 @@ pub(super) fn path_text(graph: &Graph, span: Span) -> String {
     let mut is_open = false;
     for part in ancestry(graph, span) {
         let segment = graph.name(graph.spans[part.0 as usize].name);
-        let is_plain = !segment.is_empty()
-            && segment
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_plain = !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         let may_begin = is_plain && !segment.starts_with(|c: char| c.is_ascii_digit());
         if is_open && is_plain {
             text.push('.');
@@ -39,11 +36,7 @@ pub(super) fn path_text(graph: &Graph, span: Span) -> String {
         if !text.is_empty() {
             text.push('/');
         }
-        text.push_str(&if may_begin {
-            segment.to_string()
-        } else {
-            quoted(segment)
-        });
+        text.push_str(&if may_begin { segment.to_string() } else { quoted(segment) });
         is_open = may_begin;
     }
     text
@@ -86,11 +79,7 @@ pub(super) fn lists(graph: &Graph) -> Lists {
     let count = graph.spans.len() as u32;
     let of_values = || graph.value_span.iter().copied();
     let spans = mentioned_spans(graph, of_values()) != (0..count).map(Span).collect::<Vec<_>>();
-    let order = if spans {
-        (0..count).map(Span).collect()
-    } else {
-        mentioned_spans(graph, of_values())
-    };
+    let order = if spans { (0..count).map(Span).collect() } else { mentioned_spans(graph, of_values()) };
     let mut seen = HashSet::new();
     let mut names: Vec<Name> = Vec::new();
     let mentions = [graph.spans[0].name]
@@ -112,11 +101,7 @@ fn mentioned_spans(graph: &Graph, spans: impl Iterator<Item = Span>) -> Vec<Span
     let mut order = vec![Span(0)];
     for span in spans {
         if !seen.contains(&span) {
-            order.extend(
-                ancestry(graph, span)
-                    .into_iter()
-                    .filter(|&part| seen.insert(part)),
-            );
+            order.extend(ancestry(graph, span).into_iter().filter(|&part| seen.insert(part)));
         }
     }
     order

@@ -103,12 +103,7 @@ impl<'t> Parser<'t> {
     /// A dimension, of bounded size.
     pub fn dim(&mut self) -> Read<Dim> {
         let start = self.cursor.peek().start;
-        let dim = Reader {
-            cursor: &mut self.cursor,
-            dims: &mut self.builder.dims,
-            named: &self.dims,
-        }
-        .dim(0)?;
+        let dim = Reader { cursor: &mut self.cursor, dims: &mut self.builder.dims, named: &self.dims }.dim(0)?;
         self.check_dims(start..self.cursor.end_of_last())?;
         Ok(dim)
     }
@@ -116,12 +111,7 @@ impl<'t> Parser<'t> {
     /// A shape, of bounded rank and dimensions.
     pub fn shape(&mut self) -> Read<Vec<Dim>> {
         let start = self.cursor.peek().start;
-        let shape = Reader {
-            cursor: &mut self.cursor,
-            dims: &mut self.builder.dims,
-            named: &self.dims,
-        }
-        .shape()?;
+        let shape = Reader { cursor: &mut self.cursor, dims: &mut self.builder.dims, named: &self.dims }.shape()?;
         self.check_dims(start..self.cursor.end_of_last())?;
         Ok(shape)
     }
@@ -130,15 +120,8 @@ impl<'t> Parser<'t> {
     pub fn check_dims(&mut self, range: Range<usize>) -> Read<()> {
         let before = self.dim_nodes.len();
         extend_node_counts(self.builder.dims.columns().0, &mut self.dim_nodes);
-        if self.dim_nodes[before..]
-            .iter()
-            .any(|&n| n > limits::DIM_NODES)
-        {
-            return Err(self.cursor.too_large(
-                "the size of a dimension",
-                limits::DIM_NODES as usize,
-                range,
-            ));
+        if self.dim_nodes[before..].iter().any(|&n| n > limits::DIM_NODES) {
+            return Err(self.cursor.too_large("the size of a dimension", limits::DIM_NODES as usize, range));
         }
         Ok(())
     }
@@ -187,11 +170,7 @@ impl<'t> Parser<'t> {
     }
 
     fn weight(&mut self) -> Read<()> {
-        let (name, ty, extents) = self.leaf(
-            Op::Weight,
-            |ty| ty.format().is_some(),
-            "a weight type such as w.q4_k",
-        )?;
+        let (name, ty, extents) = self.leaf(Op::Weight, |ty| ty.format().is_some(), "a weight type such as w.q4_k")?;
         self.builder.add_weight(&name, ty, &extents);
         Ok(())
     }
@@ -203,11 +182,7 @@ impl<'t> Parser<'t> {
     }
 
     fn constant(&mut self) -> Read<()> {
-        let (name, ty, extents) = self.leaf(
-            Op::Const,
-            |ty| ty == Type::F32 || ty == Type::I32,
-            "f32 or i32",
-        )?;
+        let (name, ty, extents) = self.leaf(Op::Const, |ty| ty == Type::F32 || ty == Type::I32, "f32 or i32")?;
         self.cursor.mark(b'=')?;
         let words = self.words(ty, &extents)?;
         self.builder.add_constant(&name, ty, &extents, &words);
@@ -215,12 +190,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `name: type[extents]` of a table of leaves, whose rows are in the order of their statements.
-    fn leaf(
-        &mut self,
-        op: Op,
-        fits: impl Fn(Type) -> bool,
-        wanted: &str,
-    ) -> Read<(String, Type, Vec<u32>)> {
+    fn leaf(&mut self, op: Op, fits: impl Fn(Type) -> bool, wanted: &str) -> Read<(String, Type, Vec<u32>)> {
         let (name, range) = self.cursor.name("a name")?;
         let id = self.leaf_counts.entry(op).or_default();
         if self.leaves.insert((op, name.clone()), *id).is_some() {
@@ -230,19 +200,12 @@ impl<'t> Parser<'t> {
         self.cursor.mark(b':')?;
         let (ty, range) = self.ty()?;
         if !fits(ty) {
-            let fault = self.cursor.fault(
-                codes::TEXT_TYPE,
-                range,
-                format!("a {} has another type", leaf_noun(op)),
-            );
+            let fault = self.cursor.fault(codes::TEXT_TYPE, range, format!("a {} has another type", leaf_noun(op)));
             return Err(Box::new(fault.wanted(wanted, ty.name())));
         }
         let start = self.cursor.peek().start;
         let shape = self.shape()?;
-        let extents: Option<Vec<u32>> = shape
-            .iter()
-            .map(|&d| self.builder.dims.constant(d))
-            .collect();
+        let extents: Option<Vec<u32>> = shape.iter().map(|&d| self.builder.dims.constant(d)).collect();
         let Some(extents) = extents else {
             let range = start..self.cursor.end_of_last();
             let message = format!("the extents of a {} are constants", leaf_noun(op));
@@ -270,8 +233,7 @@ impl<'t> Parser<'t> {
             Some(ty) => Ok((ty, range)),
             None => {
                 let mut fault = self.cursor.unknown("type", name, range);
-                fault.help =
-                    "types are f32, i32, id, q8 and the weight types such as w.q4_k".into();
+                fault.help = "types are f32, i32, id, q8 and the weight types such as w.q4_k".into();
                 Err(fault)
             }
         }
@@ -287,16 +249,10 @@ impl<'t> Parser<'t> {
             self.cursor.take_mark(b',');
         }
         self.cursor.mark(b']')?;
-        let wanted = extents
-            .iter()
-            .try_fold(1u64, |n, &extent| n.checked_mul(extent.into()));
+        let wanted = extents.iter().try_fold(1u64, |n, &extent| n.checked_mul(extent.into()));
         if wanted != Some(words.len() as u64) {
             let range = start..self.cursor.end_of_last();
-            let fault = self.cursor.fault(
-                codes::TEXT_TYPE,
-                range,
-                "a constant has another number of elements",
-            );
+            let fault = self.cursor.fault(codes::TEXT_TYPE, range, "a constant has another number of elements");
             let wanted = wanted.map_or("more than 2^64".into(), |n| n.to_string());
             return Err(Box::new(fault.wanted(wanted, words.len())));
         }
@@ -309,9 +265,7 @@ impl<'t> Parser<'t> {
         let is_negative = self.cursor.take_mark(b'-');
         let (literal, range) = self.cursor.literal("an element")?;
         let word = match literal {
-            Literal::Float(value) if ty == Type::F32 => {
-                Some(if is_negative { -value } else { value }.to_bits())
-            }
+            Literal::Float(value) if ty == Type::F32 => Some(if is_negative { -value } else { value }.to_bits()),
             Literal::Bits(_) | Literal::Decimal(_) if ty == Type::I32 => {
                 integer(literal, is_negative).map(|n| n as u32)
             }
@@ -319,16 +273,9 @@ impl<'t> Parser<'t> {
             _ => None,
         };
         word.ok_or_else(|| {
-            let message = format!(
-                "an element is not {}",
-                if ty == Type::F32 {
-                    "a float or its bits"
-                } else {
-                    "an i32"
-                }
-            );
-            self.cursor
-                .fault(codes::TEXT_NUMBER, start..range.end, message)
+            let message =
+                format!("an element is not {}", if ty == Type::F32 { "a float or its bits" } else { "an i32" });
+            self.cursor.fault(codes::TEXT_NUMBER, start..range.end, message)
         })
     }
 
@@ -336,15 +283,11 @@ impl<'t> Parser<'t> {
         let (name, range) = self.cursor.word("the name of a body")?;
         let params = self.params()?;
         let definition = if self.cursor.take_mark(b'=') {
-            Definition {
-                named: Vec::new(),
-                result: expression(&mut self.cursor, 0)?,
-            }
+            Definition { named: Vec::new(), result: expression(&mut self.cursor, 0)? }
         } else {
             block(&mut self.cursor)?
         };
-        let body =
-            Maker::new(&self.cursor, &mut self.builder.scalars, Some(&params)).body(&definition)?;
+        let body = Maker::new(&self.cursor, &mut self.builder.scalars, Some(&params)).body(&definition)?;
         if self.bodies.insert(name.into(), body).is_some() {
             return Err(self.cursor.duplicate("body", name, range));
         }
@@ -360,11 +303,7 @@ impl<'t> Parser<'t> {
             params.push(scalar_type(&mut self.cursor)?);
             if params.len() > limits::PARAMETERS {
                 let range = start..self.cursor.end_of_last();
-                return Err(self.cursor.too_large(
-                    "the parameters of a body",
-                    limits::PARAMETERS,
-                    range,
-                ));
+                return Err(self.cursor.too_large("the parameters of a body", limits::PARAMETERS, range));
             }
             if !self.cursor.take_mark(b',') {
                 break;

@@ -16,27 +16,16 @@ const WIDTH: usize = 100;
 ///
 /// The tables are consistent as [`crate::Builder`] makes them; a plan's tables are verified before they are printed.
 pub fn print(graph: &Graph) -> String {
-    let printer = Printer {
-        graph,
-        dims: Writer::new(graph.dims),
-    };
+    let printer = Printer { graph, dims: Writer::new(graph.dims) };
     let lists = lists(graph);
     let sections = [
         printer.dims(),
         printer.shapes(),
-        if lists.names {
-            printer.names()
-        } else {
-            String::new()
-        },
+        if lists.names { printer.names() } else { String::new() },
         printer.weights(),
         printer.constants(),
         printer.states(),
-        if lists.spans {
-            printer.spans()
-        } else {
-            String::new()
-        },
+        if lists.spans { printer.spans() } else { String::new() },
         BodyPrinter::new(graph).statements(),
         graph.values().map(|v| printer.value(v)).collect(),
         printer.named("tap", graph.named),
@@ -82,21 +71,13 @@ impl Printer<'_> {
             }
             text.push_str(&format!("dim {dim} = {}\n", self.dims.definition(dim)));
         }
-        if list.is_empty() {
-            text
-        } else {
-            text + &wrapped("dims", &list)
-        }
+        if list.is_empty() { text } else { text + &wrapped("dims", &list) }
     }
 
     fn shapes(&self) -> String {
         let count = self.graph.shapes.len() as u32;
         let shapes: Vec<_> = (0..count).map(|i| self.shape(Shape(i))).collect();
-        if shapes.is_empty() {
-            String::new()
-        } else {
-            wrapped("shapes", &shapes)
-        }
+        if shapes.is_empty() { String::new() } else { wrapped("shapes", &shapes) }
     }
 
     fn shape(&self, shape: Shape) -> String {
@@ -105,22 +86,18 @@ impl Printer<'_> {
 
     fn names(&self) -> String {
         let count = self.graph.names.len() as u32;
-        let names: Vec<_> = (0..count)
-            .map(|i| name_text(self.graph.name(crate::graph::Name(i))))
-            .collect();
+        let names: Vec<_> = (0..count).map(|i| name_text(self.graph.name(crate::graph::Name(i)))).collect();
         wrapped("names", &names)
     }
 
     fn weights(&self) -> String {
         let rows = self.graph.weights.iter();
-        rows.map(|w| self.leaf("weight", w.name, w.ty, w.shape) + "\n")
-            .collect()
+        rows.map(|w| self.leaf("weight", w.name, w.ty, w.shape) + "\n").collect()
     }
 
     fn states(&self) -> String {
         let rows = self.graph.states.iter();
-        rows.map(|s| self.leaf("state", s.name, s.ty, s.shape) + "\n")
-            .collect()
+        rows.map(|s| self.leaf("state", s.name, s.ty, s.shape) + "\n").collect()
     }
 
     fn leaf(&self, keyword: &str, name: crate::graph::Name, ty: Type, shape: Shape) -> String {
@@ -140,33 +117,17 @@ impl Printer<'_> {
     fn spans(&self) -> String {
         let count = self.graph.spans.len() as u32;
         let paths: Vec<_> = (1..count).map(|i| path_text(self.graph, Span(i))).collect();
-        if paths.is_empty() {
-            String::new()
-        } else {
-            wrapped("spans", &paths)
-        }
+        if paths.is_empty() { String::new() } else { wrapped("spans", &paths) }
     }
 
     fn named(&self, keyword: &str, rows: &[NamedRow]) -> String {
-        rows.iter()
-            .map(|row| {
-                format!(
-                    "{keyword} {} = {}\n",
-                    name_text(self.graph.name(row.name)),
-                    row.value
-                )
-            })
-            .collect()
+        rows.iter().map(|row| format!("{keyword} {} = {}\n", name_text(self.graph.name(row.name)), row.value)).collect()
     }
 
     fn value(&self, v: Value) -> String {
         let graph = self.graph;
         let shape = self.dims.shape(graph.dims_of(v));
-        let mut text = format!(
-            "{v}: {}{shape} = {}",
-            graph.ty(v).name(),
-            graph.op(v).name()
-        );
+        let mut text = format!("{v}: {}{shape} = {}", graph.ty(v).name(), graph.op(v).name());
         for part in self.attributes(v) {
             text.push(' ');
             text.push_str(&part);
@@ -189,26 +150,17 @@ impl Printer<'_> {
         let attrs = graph.attrs(v);
         match graph.op(v) {
             Op::Weight => vec![name_text(graph.name(graph.weights[attrs[0] as usize].name))],
-            Op::Const => vec![name_text(
-                graph.name(graph.constants[attrs[0] as usize].name),
-            )],
+            Op::Const => vec![name_text(graph.name(graph.constants[attrs[0] as usize].name))],
             Op::Read => vec![name_text(graph.name(graph.states[attrs[0] as usize].name))],
             Op::Extent => vec![self.dims.text(Dim(attrs[0]))],
             Op::Iota | Op::Concat => vec![format!("axis={}", attrs[0])],
             Op::Map => vec![format!("b{}", attrs[0])],
             Op::Reduce => {
                 let kind = ReduceKind::from_number(attrs[0]).map_or("?", ReduceKind::name);
-                vec![
-                    kind.into(),
-                    tree_text(attrs[1]),
-                    format!("axis={}", attrs[2]),
-                ]
+                vec![kind.into(), tree_text(attrs[1]), format!("axis={}", attrs[2])]
             }
             Op::Product => vec![tree_text(attrs[0])],
-            Op::Slice => vec![
-                format!("axis={}", attrs[0]),
-                format!("start={}", self.dims.text(Dim(attrs[1]))),
-            ],
+            Op::Slice => vec![format!("axis={}", attrs[0]), format!("start={}", self.dims.text(Dim(attrs[1])))],
             Op::Permute => {
                 let axes: Vec<_> = attrs.iter().map(u32::to_string).collect();
                 vec![format!("axes=[{}]", axes.join(", "))]
@@ -232,16 +184,9 @@ fn tree_text(number: u32) -> String {
 /// The elements of a constant: floats as bits, integers as numbers, eight in a line where they are many.
 fn constant_text(ty: Type, words: &[u32]) -> String {
     let word = |&w: &u32| {
-        if ty == Type::F32 {
-            format!("0x{w:08x}")
-        } else {
-            (w as i32).to_string()
-        }
+        if ty == Type::F32 { format!("0x{w:08x}") } else { (w as i32).to_string() }
     };
-    let lines: Vec<_> = words
-        .chunks(8)
-        .map(|line| line.iter().map(word).collect::<Vec<_>>().join(" "))
-        .collect();
+    let lines: Vec<_> = words.chunks(8).map(|line| line.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
     match &lines[..] {
         [] => "[]\n".into(),
         [line] => format!("[{line}]\n"),

@@ -73,10 +73,7 @@ pub(super) fn expression(cursor: &mut Cursor, depth: usize) -> Read<Expression> 
         Kind::Word => word(cursor, depth)?,
         _ => return Err(cursor.unexpected("a scalar expression")),
     };
-    Ok(Expression {
-        node,
-        range: start..cursor.end_of_last(),
-    })
+    Ok(Expression { node, range: start..cursor.end_of_last() })
 }
 
 fn constant(cursor: &mut Cursor, is_negative: bool) -> Read<Node> {
@@ -90,11 +87,7 @@ fn constant(cursor: &mut Cursor, is_negative: bool) -> Read<Node> {
     }
     match integer(literal, is_negative) {
         Some(value) => Ok(Node::I32(value)),
-        None => Err(cursor.fault(
-            codes::TEXT_NUMBER,
-            range,
-            "an integer does not fit in 32 bits",
-        )),
+        None => Err(cursor.fault(codes::TEXT_NUMBER, range, "an integer does not fit in 32 bits")),
     }
 }
 
@@ -112,11 +105,7 @@ fn word(cursor: &mut Cursor, depth: usize) -> Read<Node> {
     let token = cursor.next();
     let name = cursor.text_of(token);
     if cursor.is_mark(b'(') {
-        return if name == "f32" {
-            bits(cursor)
-        } else {
-            operation(cursor, name, token.range(), depth)
-        };
+        return if name == "f32" { bits(cursor) } else { operation(cursor, name, token.range(), depth) };
     }
     if name == "inf" {
         return Ok(Node::F32(f32::INFINITY));
@@ -133,23 +122,14 @@ fn word(cursor: &mut Cursor, depth: usize) -> Read<Node> {
 /// The index of `x17`.
 fn param_index(name: &str) -> Option<u32> {
     let digits = name.strip_prefix('x')?;
-    let is_plain =
-        digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    digits
-        .parse()
-        .ok()
-        .filter(|&n: &u32| is_plain && n < 1 << 24)
+    let is_plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    digits.parse().ok().filter(|&n: &u32| is_plain && n < 1 << 24)
 }
 
 /// The name of a scalar type.
 pub(super) fn scalar_type(cursor: &mut Cursor) -> Read<ScalarType> {
     let (name, range) = cursor.word("a scalar type")?;
-    let types = [
-        ScalarType::F32,
-        ScalarType::I32,
-        ScalarType::Bool,
-        ScalarType::Id,
-    ];
+    let types = [ScalarType::F32, ScalarType::I32, ScalarType::Bool, ScalarType::Id];
     let ty = types.into_iter().find(|ty| ty.name() == name);
     ty.ok_or_else(|| {
         let fault = cursor.unknown("scalar type", name, range);
@@ -171,8 +151,7 @@ fn operation(cursor: &mut Cursor, name: &str, range: Range<usize>, depth: usize)
         return Err(cursor.unknown("scalar operation", name, range));
     };
     if depth >= limits::NESTING {
-        let mut fault =
-            cursor.too_large("the nesting of a scalar expression", limits::NESTING, range);
+        let mut fault = cursor.too_large("the nesting of a scalar expression", limits::NESTING, range);
         fault.help = "name an inner node: `{ t = mul(x0, x1) add(t, 1.0) }`".into();
         return Err(fault);
     }

@@ -41,11 +41,7 @@ impl<'t> Parser<'t> {
         if self.values.contains_key(name) {
             return Err(self.cursor.duplicate("value", name, token.range()));
         }
-        let stated = if self.cursor.take_mark(b':') {
-            Some(self.stated()?)
-        } else {
-            None
-        };
+        let stated = if self.cursor.take_mark(b':') { Some(self.stated()?) } else { None };
         self.cursor.mark(b'=')?;
         let call = self.call()?;
         let path = if !self.cursor.at_line_end() && self.cursor.take_mark(b'@') {
@@ -63,11 +59,7 @@ impl<'t> Parser<'t> {
     fn stated(&mut self) -> Read<Stated> {
         let (ty, range) = self.ty()?;
         let shape = self.shape()?;
-        Ok(Stated {
-            ty,
-            shape,
-            range: range.start..self.cursor.end_of_last(),
-        })
+        Ok(Stated { ty, shape, range: range.start..self.cursor.end_of_last() })
     }
 
     fn call(&mut self) -> Read<Call> {
@@ -77,13 +69,7 @@ impl<'t> Parser<'t> {
             fault.help = "docs/ir.md lists the operations".into();
             return Err(fault);
         };
-        let mut call = Call {
-            op,
-            range,
-            attrs: Vec::new(),
-            body: None,
-            operands: Vec::new(),
-        };
+        let mut call = Call { op, range, attrs: Vec::new(), body: None, operands: Vec::new() };
         self.attributes(&mut call)?;
         if !op.is_leaf() {
             self.operands(&mut call)?;
@@ -124,9 +110,7 @@ impl<'t> Parser<'t> {
 
     fn reduce_kind(&mut self) -> Read<ReduceKind> {
         let (name, range) = self.cursor.word("sum or max")?;
-        let kind = [ReduceKind::Sum, ReduceKind::Max]
-            .into_iter()
-            .find(|kind| kind.name() == name);
+        let kind = [ReduceKind::Sum, ReduceKind::Max].into_iter().find(|kind| kind.name() == name);
         kind.ok_or_else(|| {
             let fault = self.cursor.unknown("reduction", name, range);
             Box::new(fault.wanted("sum or max", name))
@@ -154,14 +138,8 @@ impl<'t> Parser<'t> {
         match Tree::from_number(lanes) {
             Some(Tree::Lanes(_)) => Ok(lanes),
             _ => {
-                let fault = self.cursor.fault(
-                    codes::TEXT_NUMBER,
-                    range,
-                    "no tree has this number of lanes",
-                );
-                Err(Box::new(
-                    fault.wanted("a power of two in 2 ..= 1024", lanes),
-                ))
+                let fault = self.cursor.fault(codes::TEXT_NUMBER, range, "no tree has this number of lanes");
+                Err(Box::new(fault.wanted("a power of two in 2 ..= 1024", lanes)))
             }
         }
     }
@@ -194,11 +172,7 @@ impl<'t> Parser<'t> {
                 return Err(self.cursor.unknown("attribute", key, range));
             };
             self.cursor.next();
-            let value = if key == "start" {
-                self.dim()?.0
-            } else {
-                self.cursor.unsigned("an axis")?.0
-            };
+            let value = if key == "start" { self.dim()?.0 } else { self.cursor.unsigned("an axis")?.0 };
             if values[index].replace(value).is_some() {
                 return Err(self.cursor.duplicate("attribute", key, range));
             }
@@ -269,21 +243,13 @@ impl<'t> Parser<'t> {
         for (value, range) in &call.operands {
             let ty = self.builder.ty(*value);
             let Some(scalar) = ty.scalar() else {
-                let fault = self.cursor.fault(
-                    codes::TEXT_OPERATION,
-                    range.clone(),
-                    "`map` does not take this type",
-                );
+                let fault = self.cursor.fault(codes::TEXT_OPERATION, range.clone(), "`map` does not take this type");
                 return Err(Box::new(fault.wanted("f32, i32 or id", ty.name())));
             };
             params.push(scalar);
         }
         if params.len() > limits::PARAMETERS {
-            return Err(self.cursor.too_large(
-                "the operands of `map`",
-                limits::PARAMETERS,
-                call.range.clone(),
-            ));
+            return Err(self.cursor.too_large("the operands of `map`", limits::PARAMETERS, call.range.clone()));
         }
         let body = Maker::new(&self.cursor, &mut self.builder.scalars, Some(&params)).body(body)?;
         Ok(body.0)
@@ -291,21 +257,11 @@ impl<'t> Parser<'t> {
 
     /// The diagnostic of an operation that does not fit, at the operand that inference names, if it names one.
     fn misfit(&self, call: &Call, stated: Option<&Stated>, why: &str) -> Box<Diagnostic> {
-        let number = why
-            .strip_prefix("operand ")
-            .and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
-        let operand = number
-            .and_then(|n| call.operands.get(n))
-            .map(|(_, range)| range.clone());
-        let of_shape = stated
-            .filter(|_| takes_shape(call.op) && operand.is_none())
-            .map(|s| s.range.clone());
+        let number = why.strip_prefix("operand ").and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+        let operand = number.and_then(|n| call.operands.get(n)).map(|(_, range)| range.clone());
+        let of_shape = stated.filter(|_| takes_shape(call.op) && operand.is_none()).map(|s| s.range.clone());
         let range = operand.or(of_shape).unwrap_or(call.range.clone());
-        let mut fault = self.cursor.fault(
-            codes::TEXT_OPERATION,
-            range,
-            format!("`{}`: {why}", call.op.name()),
-        );
+        let mut fault = self.cursor.fault(codes::TEXT_OPERATION, range, format!("`{}`: {why}", call.op.name()));
         if takes_shape(call.op) && stated.is_none() {
             fault.help = "write the type and shape of the value: `name: type[shape] = ...`".into();
         }
@@ -316,11 +272,7 @@ impl<'t> Parser<'t> {
     fn check_size(&mut self, call: &Call, value: Value) -> Read<()> {
         self.check_dims(call.range.clone())?;
         if self.builder.dims_of(value).len() > limits::RANK {
-            return Err(self.cursor.too_large(
-                "the rank of a value",
-                limits::RANK,
-                call.range.clone(),
-            ));
+            return Err(self.cursor.too_large("the rank of a value", limits::RANK, call.range.clone()));
         }
         Ok(())
     }
@@ -332,26 +284,15 @@ impl<'t> Parser<'t> {
         }
         let message = "a value has another type or shape than the text states";
         let text = |ty: Type, dims: &[Dim]| {
-            format!(
-                "{}{}",
-                ty.name(),
-                super::dims::shape_text(self.builder.dims.columns().0, dims)
-            )
+            format!("{}{}", ty.name(), super::dims::shape_text(self.builder.dims.columns().0, dims))
         };
-        let fault = self
-            .cursor
-            .fault(codes::TEXT_TYPE, stated.range.clone(), message);
+        let fault = self.cursor.fault(codes::TEXT_TYPE, stated.range.clone(), message);
         let wanted = text(found.0, self.builder.dims.of(found.1));
-        Err(Box::new(
-            fault.wanted(wanted, text(stated.ty, &stated.shape)),
-        ))
+        Err(Box::new(fault.wanted(wanted, text(stated.ty, &stated.shape))))
     }
 }
 
 /// Whether the operation's shape is the one that is stated.
 fn takes_shape(op: Op) -> bool {
-    matches!(
-        op,
-        Op::Iota | Op::Reshape | Op::Slice | Op::Broadcast | Op::TopK
-    )
+    matches!(op, Op::Iota | Op::Reshape | Op::Slice | Op::Broadcast | Op::TopK)
 }

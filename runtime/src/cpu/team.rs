@@ -83,16 +83,12 @@ impl Team {
             caller_parked: AtomicBool::new(false),
         });
         // Built first, so that an error stops the threads that did start.
-        let mut team = Team {
-            shared,
-            threads: Vec::with_capacity(others),
-        };
+        let mut team = Team { shared, threads: Vec::with_capacity(others) };
         for worker in 1..=others {
             let shared = Arc::clone(&team.shared);
             let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
             let workers = others + 1;
-            team.threads
-                .push(thread.spawn(move || shared.serve(worker, workers))?);
+            team.threads.push(thread.spawn(move || shared.serve(worker, workers))?);
         }
         Ok(team)
     }
@@ -125,9 +121,7 @@ impl Team {
         let shared = &*self.shared;
         // SAFETY: only the lifetime changes. `run` returns, or unwinds, only after `wait_for_workers`:
         // between the two calls it runs nothing but a caught closure.
-        let work = unsafe {
-            std::mem::transmute::<*const (dyn Fn(usize, usize) + Sync + 'a), *const Work>(work)
-        };
+        let work = unsafe { std::mem::transmute::<*const (dyn Fn(usize, usize) + Sync + 'a), *const Work>(work) };
         // SAFETY: no worker runs, so none reads these (see `Sync` above).
         unsafe {
             *shared.work.get() = Some(work);
@@ -198,9 +192,7 @@ impl Shared {
     }
 
     fn wait_for_workers(&self) {
-        wait(&self.caller_parked, || {
-            self.running.load(Ordering::SeqCst) == 0
-        });
+        wait(&self.caller_parked, || self.running.load(Ordering::SeqCst) == 0);
     }
 }
 

@@ -40,14 +40,7 @@ impl Chunk {
 
     /// Reads leaves `first .. first + count` of `row`. `first` begins a block.
     #[inline(always)]
-    pub(super) fn fill<L: Level>(
-        &mut self,
-        level: L,
-        format: Format,
-        row: &Row,
-        first: usize,
-        count: usize,
-    ) {
+    pub(super) fn fill<L: Level>(&mut self, level: L, format: Format, row: &Row, first: usize, count: usize) {
         match format {
             Format::Q8_0 => self.q8_0(level, blocks::<34>(row, first, count)),
             Format::Q2_K => self.q2_k(level, blocks::<84>(row, first / 8, count / 8)),
@@ -62,12 +55,8 @@ impl Chunk {
     /// Only the scales: the codes are read from the row, 34 bytes apart.
     #[inline(always)]
     fn q8_0<L: Level>(&mut self, level: L, blocks: &[[u8; 34]]) {
-        for (group, scales) in blocks.chunks(8).zip(self.scales.as_chunks_mut::<8>().0) {
-            let mut halves = [0; 8];
-            for (half, block) in halves.iter_mut().zip(group) {
-                *half = u16::from_le_bytes([block[0], block[1]]);
-            }
-            *scales = level.widen_f16(&halves);
+        for (block, scale) in blocks.iter().zip(&mut self.scales) {
+            *scale = level.widen_half(u16::from_le_bytes([block[0], block[1]]));
         }
     }
 
@@ -131,44 +120,30 @@ impl Chunk {
         for (k, bytes) in bytes.iter().enumerate() {
             level.paired_e2m1(bytes, &mut self.codes.as_chunks_mut::<32>().0[k]);
             let scale = row.scales[32 * (first + k) / row.scale_cols];
-            self.scales[k] = if scale == 255 {
-                f32::NAN
-            } else {
-                half_scale(scale)
-            };
+            self.scales[k] = if scale == 255 { f32::NAN } else { half_scale(scale) };
         }
     }
 }
 
 /// Blocks of `N` bytes of a row.
 #[inline(always)]
-pub(super) fn blocks<'a, const N: usize>(
-    row: &Row<'a>,
-    first: usize,
-    count: usize,
-) -> &'a [[u8; N]] {
+pub(super) fn blocks<'a, const N: usize>(row: &Row<'a>, first: usize, count: usize) -> &'a [[u8; N]] {
     row.data[N * first..][..N * count].as_chunks::<N>().0
 }
 
 /// Two binary16 at the start of `bytes`.
 #[inline(always)]
 pub(super) fn pair<L: Level>(level: L, bytes: &[u8]) -> [f32; 2] {
-    let mut halves = [0; 8];
-    halves[0] = u16::from_le_bytes([bytes[0], bytes[1]]);
-    halves[1] = u16::from_le_bytes([bytes[2], bytes[3]]);
-    let wide = level.widen_f16(&halves);
-    [wide[0], wide[1]]
+    let first = u16::from_le_bytes([bytes[0], bytes[1]]);
+    let second = u16::from_le_bytes([bytes[2], bytes[3]]);
+    [level.widen_half(first), level.widen_half(second)]
 }
 
 /// `2^(e-128)`.
 #[inline(always)]
 pub(super) fn half_scale(e: u8) -> f32 {
     let e = u32::from(e);
-    f32::from_bits(if e < 2 {
-        0x0020_0000 << e
-    } else {
-        (e - 1) << 23
-    })
+    f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 })
 }
 
 /// Codes of a `q2_k` block times their sub-block's scale.
@@ -187,7 +162,7 @@ fn q2_k_codes(block: &[u8; 84], out: &mut [i8; 256]) {
 }
 
 #[inline(always)]
-fn q4_k_codes(block: &[u8; 144], out: &mut [i8; 256]) {
+pub(super) fn q4_k_codes(block: &[u8; 144], out: &mut [i8; 256]) {
     for pair in 0..4 {
         let bytes = &block[16 + 32 * pair..][..32];
         for i in 0..32 {

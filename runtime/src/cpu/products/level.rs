@@ -11,6 +11,33 @@ pub(super) const LEAVES: usize = 32;
 ///
 /// Implementations are `#[inline(always)]`: they run inside a function compiled for the level.
 pub(super) trait Level: Copy {
+    /// Sixteen f32.
+    type Vector: Copy;
+
+    /// Sixteen times `value`.
+    fn splat(self, value: f32) -> Self::Vector;
+
+    /// Reads a vector.
+    fn load(self, values: &[f32; 16]) -> Self::Vector;
+
+    /// Writes a vector.
+    fn store(self, vector: Self::Vector, values: &mut [f32; 16]);
+
+    /// `add` of each pair of elements.
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `sub` of each pair of elements.
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `mul` of each pair of elements.
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Sixteen integers as floats.
+    fn widen_codes(self, codes: &[i8; 16]) -> Self::Vector;
+
+    /// The sum of the elements by halving: `l += l + 8`, then 4, 2, 1.
+    fn halve(self, vector: Self::Vector) -> f32;
+
     /// `sums[k]` = sum over `i` of `weights[stride * k + i] * codes[32 * k + i]`, for each whole block
     /// `k` of `codes` (at most [`LEAVES`]); weights may be -128, codes are -127 to 127.
     #[inline(always)]
@@ -43,13 +70,63 @@ pub(super) trait Level: Copy {
     fn widen_f16(self, halves: &[u16; 8]) -> [f32; 8] {
         halves.map(widen_f16)
     }
+
+    /// Widens one binary16.
+    #[inline(always)]
+    fn widen_half(self, half: u16) -> f32 {
+        widen_f16(half)
+    }
 }
 
 /// The level that every machine has.
 #[derive(Clone, Copy)]
 pub(super) struct Baseline;
 
-impl Level for Baseline {}
+impl Level for Baseline {
+    type Vector = [f32; 16];
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> [f32; 16] {
+        [value; 16]
+    }
+
+    #[inline(always)]
+    fn load(self, values: &[f32; 16]) -> [f32; 16] {
+        *values
+    }
+
+    #[inline(always)]
+    fn store(self, vector: [f32; 16], values: &mut [f32; 16]) {
+        *values = vector;
+    }
+
+    #[inline(always)]
+    fn add(self, a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    fn sub(self, a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+
+    #[inline(always)]
+    fn mul(self, a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    fn widen_codes(self, codes: &[i8; 16]) -> [f32; 16] {
+        codes.map(f32::from)
+    }
+
+    #[inline(always)]
+    fn halve(self, v: [f32; 16]) -> f32 {
+        let eight: [f32; 8] = std::array::from_fn(|i| v[i] + v[i + 8]);
+        let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
+        (four[0] + four[2]) + (four[1] + four[3])
+    }
+}
 
 #[inline(always)]
 pub(super) fn dot_32(weights: &[i8], codes: &[i8]) -> i32 {

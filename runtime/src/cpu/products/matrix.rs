@@ -31,10 +31,7 @@ pub struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// A matrix of a format that holds its scales itself, its rows following each other.
     pub fn plain(format: Format, rows: usize, cols: usize, data: &'a [u8]) -> Self {
-        assert!(
-            cols.is_multiple_of(format.block_len()),
-            "rows are whole blocks"
-        );
+        assert!(cols.is_multiple_of(format.block_len()), "rows are whole blocks");
         Matrix {
             format,
             rows,
@@ -59,11 +56,7 @@ impl<'a> Matrix<'a> {
             }
             false => &[],
         };
-        Row {
-            data: &self.data[index * self.row_stride..][..bytes],
-            scales,
-            scale_cols: self.scale_block_cols,
-        }
+        Row { data: &self.data[index * self.row_stride..][..bytes], scales, scale_cols: self.scale_block_cols }
     }
 }
 
@@ -129,12 +122,7 @@ unsafe impl Sync for Out<'_> {}
 impl<'a> Out<'a> {
     /// Results in `values`, columns `stride` apart.
     pub fn new(values: &'a mut [f32], stride: usize) -> Self {
-        Out {
-            start: values.as_mut_ptr(),
-            len: values.len(),
-            stride,
-            borrowed: PhantomData,
-        }
+        Out { start: values.as_mut_ptr(), len: values.len(), stride, borrowed: PhantomData }
     }
 
     /// The place of `rows`, for the only writer.

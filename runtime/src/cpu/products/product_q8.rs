@@ -47,15 +47,12 @@ impl Kernel for ProductQ8<'_, '_, '_> {
                 let format = self.matrix.format;
                 match columns {
                     1 => {
-                        let values = row_by_columns::<L, 1>(
-                            level, format, &row, &self.x, first, 1, &mut chunk,
-                        );
+                        let values = row_by_columns::<L, 1>(level, format, &row, &self.x, first, 1, &mut chunk);
                         self.out.set(r, first, values[0]);
                     }
                     _ => {
-                        let values = row_by_columns::<L, TILE>(
-                            level, format, &row, &self.x, first, columns, &mut chunk,
-                        );
+                        let values =
+                            row_by_columns::<L, TILE>(level, format, &row, &self.x, first, columns, &mut chunk);
                         for (t, &value) in values[..columns].iter().enumerate() {
                             self.out.set(r, first + t, value);
                         }
@@ -106,7 +103,7 @@ fn row_by_columns<L: Level, const T: usize>(
     }
     let mut values = [0.0; T];
     for (value, lanes) in values.iter_mut().zip(&lanes[..columns]) {
-        *value = halve_first(lanes, leaves);
+        *value = halve_first(level, lanes, leaves);
     }
     values
 }

@@ -14,12 +14,7 @@ pub fn quantise_q8(isa: Isa, x: &[f32], codes: &mut [i8], scales: &mut [f32], su
     assert_eq!(x.len(), scales.len() * 32, "one scale per block of 32");
     assert_eq!(x.len(), codes.len(), "one code per element");
     assert_eq!(x.len(), sums.len() * 16, "one sum per 16 elements");
-    isa.run(Quantise {
-        x,
-        codes,
-        scales,
-        sums,
-    });
+    isa.run(Quantise { x, codes, scales, sums });
 }
 
 struct Quantise<'a> {
@@ -51,10 +46,7 @@ impl Kernel for Quantise<'_> {
 fn largest_magnitude(x: &[f32; 32]) -> u32 {
     let mut lanes = [0; 16];
     for i in 0..16 {
-        let (a, b) = (
-            x[i].to_bits() & 0x7fff_ffff,
-            x[i + 16].to_bits() & 0x7fff_ffff,
-        );
+        let (a, b) = (x[i].to_bits() & 0x7fff_ffff, x[i + 16].to_bits() & 0x7fff_ffff);
         lanes[i] = a.max(b);
     }
     let mut largest = 0;

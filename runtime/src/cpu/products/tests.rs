@@ -37,11 +37,7 @@ fn sum(leaves: &[f32], tree: Tree) -> f32 {
 }
 
 fn bits(value: f32) -> u32 {
-    if value.is_nan() {
-        0x7fc0_0000
-    } else {
-        value.to_bits()
-    }
+    if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() }
 }
 
 #[track_caller]
@@ -74,16 +70,7 @@ impl Random {
 
     /// Activations of a kind: ordinary, of all magnitudes with cancellation, or any bits at all.
     fn values(&mut self, count: usize, kind: usize) -> Vec<f32> {
-        const EDGES: [f32; 8] = [
-            0.0,
-            -0.0,
-            1e-45,
-            -1e-40,
-            f32::MIN_POSITIVE,
-            3e38,
-            -3e38,
-            1.0,
-        ];
+        const EDGES: [f32; 8] = [0.0, -0.0, 1e-45, -1e-40, f32::MIN_POSITIVE, 3e38, -3e38, 1.0];
         let mut out: Vec<f32> = Vec::with_capacity(count);
         for i in 0..count {
             let unit = self.next() as i32 as f32 / 2f32.powi(31);
@@ -132,8 +119,7 @@ impl Stored {
                     continue;
                 }
                 for &at in half_fields(format) {
-                    let bits =
-                        0x2000 + random.below(0x1800) as u16 | (random.below(2) as u16) << 15;
+                    let bits = 0x2000 + random.below(0x1800) as u16 | (random.below(2) as u16) << 15;
                     block[at..at + 2].copy_from_slice(&bits.to_le_bytes());
                 }
                 match format {
@@ -218,11 +204,7 @@ fn quantised(x: &[f32]) -> Quantised {
     q8::quantise_q8(x, &mut codes, &mut scales);
     let sum = |codes: &[i8]| codes.iter().map(|&c| i16::from(c)).sum();
     let sums = codes.chunks(16).map(sum).collect();
-    Quantised {
-        codes,
-        scales,
-        sums,
-    }
+    Quantised { codes, scales, sums }
 }
 
 #[test]
@@ -253,14 +235,8 @@ fn quantisation_has_the_bits_of_its_definition() {
 #[test]
 fn halves_are_quantised_to_even_at_every_level() {
     // amax 127 makes the factor 1, so these are the halves themselves.
-    let x: Vec<f32> = (0..256)
-        .map(|i| i as f32 / 2.0 - 63.5)
-        .chain([127.0; 32])
-        .collect();
-    let x: Vec<f32> = x
-        .chunks(31)
-        .flat_map(|c| c.iter().copied().chain([127.0]))
-        .collect();
+    let x: Vec<f32> = (0..256).map(|i| i as f32 / 2.0 - 63.5).chain([127.0; 32]).collect();
+    let x: Vec<f32> = x.chunks(31).flat_map(|c| c.iter().copied().chain([127.0])).collect();
     let x = &x[..x.len() / 32 * 32];
     let wanted = quantised(x);
     for isa in Isa::available() {
@@ -284,13 +260,7 @@ fn check_q8(stored: &Stored, columns: usize, x: &Quantised) {
             wanted[t * rows + r] = tree_of_lanes(&leaves, 32);
         }
     }
-    let x = Q8Columns {
-        codes: &x.codes,
-        scales: &x.scales,
-        sums: &x.sums,
-        len: cols,
-        columns,
-    };
+    let x = Q8Columns { codes: &x.codes, scales: &x.scales, sums: &x.sums, len: cols, columns };
     for isa in Isa::available() {
         let mut found = vec![7.0; rows * columns];
         let mut out = Out::new(&mut found, rows);
@@ -298,11 +268,7 @@ fn check_q8(stored: &Stored, columns: usize, x: &Quantised) {
         product_q8(isa, &stored.matrix(), x, &mut out.rows(0..middle));
         product_q8(isa, &stored.matrix(), x, &mut out.rows(middle..rows));
         assert_same(&found, &wanted, || {
-            format!(
-                "{} {} {rows}x{cols}, {columns} columns",
-                isa.name(),
-                stored.format.name()
-            )
+            format!("{} {} {rows}x{cols}, {columns} columns", isa.name(), stored.format.name())
         });
     }
 }
@@ -312,14 +278,8 @@ fn q8_products_have_the_bits_of_the_literal_tree() {
     let mut random = Random(2);
     for format in Format::ALL.into_iter().filter(|f| f.takes_q8()) {
         let unit = format.block_len().max(32) / 32;
-        let leaves = [
-            1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 96, 127, 129,
-        ];
-        for (i, leaves) in leaves
-            .into_iter()
-            .filter(|l| l % unit == 0 || *l < 9)
-            .enumerate()
-        {
+        let leaves = [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 96, 127, 129];
+        for (i, leaves) in leaves.into_iter().filter(|l| l % unit == 0 || *l < 9).enumerate() {
             let cols = 32 * leaves.next_multiple_of(unit);
             for kind in 0..4 {
                 let columns = [1, 2, 3, 8, 9, 17, 34][(i + kind) % 7];
@@ -374,11 +334,7 @@ fn check_f32(stored: &Stored, columns: usize, x: &[f32], x_stride: usize) {
                 wanted[t * rows + r] = sum(&leaves, tree);
             }
         }
-        let x = F32Columns {
-            values: x,
-            stride: x_stride,
-            columns,
-        };
+        let x = F32Columns { values: x, stride: x_stride, columns };
         for isa in Isa::available() {
             let mut found = vec![7.0; rows * columns];
             let mut out = Out::new(&mut found, rows);
@@ -396,9 +352,7 @@ fn check_f32(stored: &Stored, columns: usize, x: &[f32], x_stride: usize) {
 #[test]
 fn f32_products_have_the_bits_of_the_literal_tree() {
     let mut random = Random(4);
-    let sizes = [
-        1, 2, 3, 5, 8, 31, 33, 64, 96, 127, 128, 129, 255, 256, 257, 500, 511, 512, 513, 768, 1030,
-    ];
+    let sizes = [1, 2, 3, 5, 8, 31, 33, 64, 96, 127, 128, 129, 255, 256, 257, 500, 511, 512, 513, 768, 1030];
     for format in Format::ALL.into_iter().filter(|f| !f.is_integer()) {
         let mut last = 0;
         for (i, size) in sizes.into_iter().enumerate() {
@@ -425,42 +379,21 @@ fn every_f16_and_fp8_code_is_widened_exactly() {
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
     for (format, data) in [(Format::F16, &halves), (Format::Fp8, &bytes)] {
         let rows = data.len() / format.block_bytes();
-        let matrix = Matrix {
-            scales: &[127],
-            scale_block_rows: rows,
-            ..Matrix::plain(format, rows, 1, data)
-        };
-        let x = F32Columns {
-            values: &[1.0],
-            stride: 1,
-            columns: 1,
-        };
+        let matrix = Matrix { scales: &[127], scale_block_rows: rows, ..Matrix::plain(format, rows, 1, data) };
+        let x = F32Columns { values: &[1.0], stride: 1, columns: 1 };
         for isa in Isa::available() {
             let mut found = vec![0.0; rows];
-            product_f32(
-                isa,
-                &matrix,
-                x,
-                Tree::Seq,
-                &mut Out::new(&mut found, rows).rows(0..rows),
-            );
+            product_f32(isa, &matrix, x, Tree::Seq, &mut Out::new(&mut found, rows).rows(0..rows));
             let wanted: Vec<f32> = (0..rows)
                 .map(|r| {
                     let row = matrix.row(r);
                     let mut value = [0.0];
-                    let row = WeightRow {
-                        format,
-                        data: row.data,
-                        scales: row.scales,
-                        scale_cols: row.scale_cols,
-                    };
+                    let row = WeightRow { format, data: row.data, scales: row.scales, scale_cols: row.scale_cols };
                     decode_row(&row, &mut value);
                     value[0]
                 })
                 .collect();
-            assert_same(&found, &wanted, || {
-                format!("{} {}", isa.name(), format.name())
-            });
+            assert_same(&found, &wanted, || format!("{} {}", isa.name(), format.name()));
         }
     }
 }
@@ -480,12 +413,7 @@ fn row_dots_and_weighted_rows_have_the_bits_of_the_literal_sums() {
                 for tree in TREES {
                     let dot = |&start: &usize| {
                         let row = rows[start..][..len].iter();
-                        sum(
-                            &row.zip(&q)
-                                .map(|(r, q)| f32_leaf(*r, *q))
-                                .collect::<Vec<_>>(),
-                            tree,
-                        )
+                        sum(&row.zip(&q).map(|(r, q)| f32_leaf(*r, *q)).collect::<Vec<_>>(), tree)
                     };
                     let wanted: Vec<f32> = starts.iter().map(dot).collect();
                     let mut found = vec![0.0; count];
@@ -524,10 +452,7 @@ fn an_exchange_of_lanes_changes_bits() {
             let values = random.values(leaves, 0);
             let good = tree_of_lanes(&values, width);
             let mut exchanged = values.clone();
-            for start in (0..leaves)
-                .step_by(width)
-                .filter(|start| start + 2 < leaves)
-            {
+            for start in (0..leaves).step_by(width).filter(|start| start + 2 < leaves) {
                 exchanged.swap(start + 1, start + 2);
             }
             for isa in Isa::available() {
@@ -537,10 +462,7 @@ fn an_exchange_of_lanes_changes_bits() {
             }
             widths += usize::from(bits(tree_of_lanes(&values, width / 2)) != bits(good));
         }
-        assert!(
-            exchanges > 16 && widths > 16,
-            "{width}: {exchanges}, {widths}"
-        );
+        assert!(exchanges > 16 && widths > 16, "{width}: {exchanges}, {widths}");
     }
 }
 

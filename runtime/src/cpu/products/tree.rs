@@ -1,61 +1,81 @@
 //! The trees of the contract over values in lanes.
 
+use super::level::Level;
+
 /// What a lane without leaves holds, and every lane before its first: `x + -0.0` is `x`.
 pub(super) const ABSENT: f32 = -0.0;
 
-/// Combines lanes by halving: `l += l + L/2`, then `L/4`, down to one.
+/// `16 * R` lanes without leaves, in vectors.
 #[inline(always)]
-pub(super) fn halve<const L: usize>(mut lanes: [f32; L]) -> f32 {
-    let mut half = L / 2;
+pub(super) fn absent_lanes<L: Level, const R: usize>(level: L) -> [L::Vector; R] {
+    [level.splat(ABSENT); R]
+}
+
+/// Adds the leaves `mul(w, x)` of consecutive elements to `16 * R` lanes. The first element belongs
+/// to lane 0: pieces of a row begin at multiples of the lanes.
+#[inline(always)]
+pub(super) fn add_to_lanes<L: Level, const R: usize>(
+    level: L,
+    mut lanes: [L::Vector; R],
+    w: &[f32],
+    x: &[f32],
+) -> [L::Vector; R] {
+    let (w, last_w) = w.as_chunks::<16>();
+    let (x, last_x) = x[..16 * w.len() + last_w.len()].as_chunks::<16>();
+    let leaves = |w: &[f32; 16], x: &[f32; 16]| level.mul(level.load(w), level.load(x));
+    let (rounds_w, rest_w) = w.as_chunks::<R>();
+    let (rounds_x, rest_x) = x.as_chunks::<R>();
+    for (w, x) in rounds_w.iter().zip(rounds_x) {
+        for r in 0..R {
+            lanes[r] = level.add(lanes[r], leaves(&w[r], &x[r]));
+        }
+    }
+    for r in 0..R {
+        if r < rest_w.len() {
+            lanes[r] = level.add(lanes[r], leaves(&rest_w[r], &rest_x[r]));
+        } else if r == rest_w.len() && !last_w.is_empty() {
+            // Products that are absent: -0.0 times 1.
+            let (mut w, mut x) = ([ABSENT; 16], [1.0; 16]);
+            w[..last_w.len()].copy_from_slice(last_w);
+            x[..last_x.len()].copy_from_slice(last_x);
+            lanes[r] = level.add(lanes[r], leaves(&w, &x));
+        }
+    }
+    lanes
+}
+
+/// Combines `16 * R` lanes by halving: `l += l + L/2`, then `L/4`, down to one.
+#[inline(always)]
+pub(super) fn halve<L: Level, const R: usize>(level: L, mut lanes: [L::Vector; R]) -> f32 {
+    let mut half = R / 2;
     while half > 0 {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
+        for r in 0..half {
+            lanes[r] = level.add(lanes[r], lanes[r + half]);
         }
         half /= 2;
     }
-    lanes[0]
+    level.halve(lanes[0])
 }
 
-/// [`halve`] where only the first `leaves` lanes hold anything: absent halves change no bit.
+/// [`halve`] of 32 lanes of which only the first `leaves` hold anything: absent halves change no bit.
 #[inline(always)]
-pub(super) fn halve_first(lanes: &[f32; 32], leaves: usize) -> f32 {
+pub(super) fn halve_first<L: Level>(level: L, lanes: &[f32; 32], leaves: usize) -> f32 {
+    if leaves <= 4 {
+        return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+    }
+    let (vectors, _) = lanes.as_chunks::<16>();
+    let low = level.load(&vectors[0]);
     match leaves {
-        0..=4 => halve::<4>(first(lanes)),
-        5..=8 => halve::<8>(first(lanes)),
-        9..=16 => halve::<16>(first(lanes)),
-        _ => halve(*lanes),
-    }
-}
-
-#[inline(always)]
-fn first<const N: usize>(lanes: &[f32; 32]) -> [f32; N] {
-    let mut out = [ABSENT; N];
-    out.copy_from_slice(&lanes[..N]);
-    out
-}
-
-/// Adds the leaves `mul(w, x)` of consecutive elements to their lanes. The first element belongs to
-/// lane 0: pieces of a row begin at multiples of `L`.
-#[inline(always)]
-pub(super) fn add_to_lanes<const L: usize>(lanes: &mut [f32; L], w: &[f32], x: &[f32]) {
-    let x = &x[..w.len()];
-    let mut start = 0;
-    while start + L <= w.len() {
-        let (w, x) = (&w[start..start + L], &x[start..start + L]);
-        for lane in 0..L {
-            lanes[lane] += w[lane] * x[lane];
-        }
-        start += L;
-    }
-    for (lane, (w, x)) in w[start..].iter().zip(&x[start..]).enumerate() {
-        lanes[lane] += w * x;
+        ..=16 => level.halve(low),
+        _ => level.halve(level.add(low, level.load(&vectors[1]))),
     }
 }
 
 /// Adds the leaves of consecutive elements to a `seq` sum.
 #[inline(always)]
-pub(super) fn add_in_sequence(sum: &mut f32, w: &[f32], x: &[f32]) {
+pub(super) fn add_in_sequence(mut sum: f32, w: &[f32], x: &[f32]) -> f32 {
     for (w, x) in w.iter().zip(&x[..w.len()]) {
-        *sum += w * x;
+        sum += w * x;
     }
+    sum
 }

@@ -17,7 +17,69 @@ impl Avx2 {
     }
 }
 
+/// A `Level` method by an intrinsic that only computes.
+macro_rules! pairwise {
+    ($name:ident, $intrinsic:ident) => {
+        #[inline(always)]
+        fn $name(self, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+            // SAFETY: `self` promises AVX.
+            unsafe { [$intrinsic(a[0], b[0]), $intrinsic(a[1], b[1])] }
+        }
+    };
+}
+
 impl Level for Avx2 {
+    type Vector = [__m256; 2];
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> [__m256; 2] {
+        // SAFETY: `self` promises AVX.
+        unsafe { [_mm256_set1_ps(value); 2] }
+    }
+
+    #[inline(always)]
+    fn load(self, values: &[f32; 16]) -> [__m256; 2] {
+        let start = values.as_ptr();
+        // SAFETY: the loads read the 16 values; `self` promises AVX.
+        unsafe { [_mm256_loadu_ps(start), _mm256_loadu_ps(start.add(8))] }
+    }
+
+    #[inline(always)]
+    fn store(self, vector: [__m256; 2], values: &mut [f32; 16]) {
+        let start = values.as_mut_ptr();
+        // SAFETY: the stores fill the 16 values; `self` promises AVX.
+        unsafe {
+            _mm256_storeu_ps(start, vector[0]);
+            _mm256_storeu_ps(start.add(8), vector[1]);
+        }
+    }
+
+    pairwise!(add, _mm256_add_ps);
+    pairwise!(sub, _mm256_sub_ps);
+    pairwise!(mul, _mm256_mul_ps);
+
+    #[inline(always)]
+    fn widen_codes(self, codes: &[i8; 16]) -> [__m256; 2] {
+        // SAFETY: the load reads the 16 codes; `self` promises AVX2.
+        unsafe {
+            let bytes = _mm_loadu_si128(codes.as_ptr().cast());
+            let high = _mm_unpackhi_epi64(bytes, bytes);
+            [bytes, high].map(|eight| _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight)))
+        }
+    }
+
+    #[inline(always)]
+    fn halve(self, vector: [__m256; 2]) -> f32 {
+        // SAFETY: `self` promises AVX.
+        unsafe { halve_8(_mm256_add_ps(vector[0], vector[1])) }
+    }
+
+    #[inline(always)]
+    fn widen_half(self, half: u16) -> f32 {
+        // SAFETY: `self` promises F16C.
+        unsafe { widen_half(half) }
+    }
+
     #[inline(always)]
     fn dots(self, weights: &[i8], stride: usize, codes: &[i8], sums: &mut [i32; LEAVES]) {
         // SAFETY: `self` promises AVX2.
@@ -43,6 +105,31 @@ impl Level for Avx2 {
     }
 }
 
+/// The sum of eight elements by halving.
+///
+/// # Safety
+/// The processor has AVX.
+#[inline(always)]
+pub(super) unsafe fn halve_8(vector: __m256) -> f32 {
+    // SAFETY: the caller has AVX.
+    unsafe {
+        let high = _mm256_extractf128_ps::<1>(vector);
+        let four = _mm_add_ps(_mm256_castps256_ps128(vector), high);
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    }
+}
+
+/// [`Level::widen_half`].
+///
+/// # Safety
+/// The processor has F16C.
+#[inline(always)]
+pub(super) unsafe fn widen_half(half: u16) -> f32 {
+    // SAFETY: the caller has F16C.
+    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half.into()))) }
+}
+
 /// Eight partial sums of `weights * codes` over 32 bytes.
 ///
 /// The unsigned operand is the magnitude of the weight (128 at most), the signed one the code with
@@ -51,8 +138,7 @@ impl Level for Avx2 {
 unsafe fn multiply_add(weights: __m256i, codes: __m256i) -> __m256i {
     // SAFETY: the caller has AVX2.
     unsafe {
-        let pairs =
-            _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(codes, weights));
+        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(codes, weights));
         _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
     }
 }
@@ -71,10 +157,7 @@ pub(super) unsafe fn dots(
 ) {
     let count = codes.len() / 32;
     assert!(count <= LEAVES, "a chunk has 32 leaves");
-    assert!(
-        count == 0 || weights.len() >= stride * (count - 1) + 32,
-        "a weight per code"
-    );
+    assert!(count == 0 || weights.len() >= stride * (count - 1) + 32, "a weight per code");
     // SAFETY: block `k < count` reads 32 bytes at `stride * k` and at `32 * k`, inside the slices by the
     // assertions; sums `k .. k + 4` are written for `k + 4 <= count <= 32`. AVX2 is the caller's promise.
     unsafe {
@@ -105,10 +188,7 @@ unsafe fn add_across(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m128i 
         let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
         let cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
         let all = _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
-        _mm_add_epi32(
-            _mm256_castsi256_si128(all),
-            _mm256_extracti128_si256::<1>(all),
-        )
+        _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all))
     }
 }
 
@@ -149,10 +229,7 @@ pub(super) unsafe fn paired_e2m1(bytes: &[u8; 16], out: &mut [i8; 32]) {
     unsafe {
         let (low, high) = doubled_e2m1(bytes);
         _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_unpacklo_epi8(low, high));
-        _mm_storeu_si128(
-            out.as_mut_ptr().add(16).cast(),
-            _mm_unpackhi_epi8(low, high),
-        );
+        _mm_storeu_si128(out.as_mut_ptr().add(16).cast(), _mm_unpackhi_epi8(low, high));
     }
 }
 

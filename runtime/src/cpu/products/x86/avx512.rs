@@ -1,4 +1,4 @@
-//! AVX-512 with VNNI, in vectors of 256 bits for the integers.
+//! AVX-512 with VNNI; integers in vectors of 256 bits, which is a block of 32.
 
 use std::arch::x86_64::*;
 
@@ -18,7 +18,66 @@ impl Avx512 {
     }
 }
 
+/// A `Level` method by an intrinsic that only computes.
+macro_rules! pairwise {
+    ($name:ident, $intrinsic:ident) => {
+        #[inline(always)]
+        fn $name(self, a: __m512, b: __m512) -> __m512 {
+            // SAFETY: `self` promises AVX-512 F.
+            unsafe { $intrinsic(a, b) }
+        }
+    };
+}
+
 impl Level for Avx512 {
+    type Vector = __m512;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> __m512 {
+        // SAFETY: `self` promises AVX-512 F.
+        unsafe { _mm512_set1_ps(value) }
+    }
+
+    #[inline(always)]
+    fn load(self, values: &[f32; 16]) -> __m512 {
+        // SAFETY: the load reads the 16 values; `self` promises AVX-512 F.
+        unsafe { _mm512_loadu_ps(values.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, vector: __m512, values: &mut [f32; 16]) {
+        // SAFETY: the store fills the 16 values; `self` promises AVX-512 F.
+        unsafe { _mm512_storeu_ps(values.as_mut_ptr(), vector) }
+    }
+
+    pairwise!(add, _mm512_add_ps);
+    pairwise!(sub, _mm512_sub_ps);
+    pairwise!(mul, _mm512_mul_ps);
+
+    #[inline(always)]
+    fn widen_codes(self, codes: &[i8; 16]) -> __m512 {
+        // SAFETY: the load reads the 16 codes; `self` promises AVX-512 F.
+        unsafe {
+            let bytes = _mm_loadu_si128(codes.as_ptr().cast());
+            _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))
+        }
+    }
+
+    #[inline(always)]
+    fn halve(self, vector: __m512) -> f32 {
+        // SAFETY: `self` promises AVX-512 DQ and AVX.
+        unsafe {
+            let high = _mm512_extractf32x8_ps::<1>(vector);
+            avx2::halve_8(_mm256_add_ps(_mm512_castps512_ps256(vector), high))
+        }
+    }
+
+    #[inline(always)]
+    fn widen_half(self, half: u16) -> f32 {
+        // SAFETY: `self` promises F16C.
+        unsafe { avx2::widen_half(half) }
+    }
+
     #[inline(always)]
     fn dots(self, weights: &[i8], stride: usize, codes: &[i8], sums: &mut [i32; LEAVES]) {
         // SAFETY: `self` promises AVX2, AVX-512 VL and VNNI.

@@ -91,8 +91,7 @@ pub(super) fn slice(x: &Tensor, axis: usize, start: usize, extents: Vec<usize>) 
         return Err(format!("{start} .. {start} + {} leaves the axis of {}", extents[axis], x.extents[axis]));
     }
     let strides = strides(x.cell_extents());
-    // The axis may be the last of a blocked type only if it is taken whole, from 0.
-    let offset = start * strides.get(axis).copied().unwrap_or(0);
+    let offset = start * strides[axis];
     Ok(strided(x, extents, &strides, offset))
 }
 

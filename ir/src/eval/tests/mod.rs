@@ -6,6 +6,8 @@ mod products;
 mod steps;
 mod trees;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::{Evaluator, Fault, States, Tensor, WeightSource};
 use crate::formats::WeightRow;
 use crate::graph::{Graph, GraphTables, Value, Weight};
@@ -126,6 +128,12 @@ fn ints(builder: Builder, wanted: Value) -> Vec<i32> {
     words.bits().iter().map(|&w| w as i32).collect()
 }
 
+/// A name that no other table has.
+fn fresh(prefix: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{prefix}{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// What small graphs are made of.
 pub(crate) trait Small {
     fn shape_of(&mut self, extents: &[u32]) -> Shape;
@@ -146,14 +154,14 @@ impl Small for Builder {
 
     fn table_f32(&mut self, extents: &[u32], values: &[f32]) -> Value {
         let words: Vec<u32> = values.iter().map(|x| x.to_bits()).collect();
-        let name = format!("f{words:?}");
+        let name = fresh("f");
         let constant = self.add_constant(&name, Type::F32, extents, &words);
         self.constant(constant)
     }
 
     fn table_i32(&mut self, extents: &[u32], values: &[i32]) -> Value {
         let words: Vec<u32> = values.iter().map(|&x| x as u32).collect();
-        let name = format!("i{words:?}");
+        let name = fresh("i");
         let constant = self.add_constant(&name, Type::I32, extents, &words);
         self.constant(constant)
     }

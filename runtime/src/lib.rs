@@ -1,6 +1,7 @@
 //! runtime
 
 pub mod cpu;
+pub mod generate;
 pub mod output;
 pub mod sample;
 pub mod text;

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ds4_ir::GraphTables;
 use ds4_ir::text::{parse, print};
-use ds4_ir::{Diagnostic, GraphTables};
+use ds4_ir::verify::verify;
 
 const SEPARATOR: &str = "; ----\n";
 
@@ -14,10 +15,17 @@ enum Stage {
     Tables(Box<GraphTables>),
 }
 
-/// Runs one pass of a `; run:` line.
-fn pass(name: &str, input: Stage, file: &str) -> Result<Stage, Diagnostic> {
+/// Runs one pass of a `; run:` line; the error is what a person is shown.
+fn pass(name: &str, input: Stage, file: &str) -> Result<Stage, String> {
     match (name, input) {
-        ("parse", Stage::Text(text)) => parse(&text, file).map(|t| Stage::Tables(Box::new(t))),
+        ("parse", Stage::Text(text)) => {
+            let tables = parse(&text, file).map_err(|fault| fault.to_string())?;
+            Ok(Stage::Tables(Box::new(tables)))
+        }
+        ("verify", Stage::Tables(tables)) => match verify(&tables.view()) {
+            Ok(_) => Ok(Stage::Tables(tables)),
+            Err(fault) => Err(fault.to_string()),
+        },
         ("print", Stage::Tables(tables)) => Ok(Stage::Text(print(&tables.view()))),
         _ => panic!("{file}: no pass `{name}` here"),
     }
@@ -80,5 +88,20 @@ fn text_printed_files_print_as_themselves() {
         let again = parse(&printed, "printed").unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
         assert_eq!(again, tables, "{}", path.display());
         assert_eq!(print(&again.view()), printed, "{}", path.display());
+    }
+}
+
+/// The first example of `docs/ir.md` is a printed text, and the page names every operation, type and statement.
+#[test]
+fn text_is_what_its_page_says() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ir.md");
+    let page = std::fs::read_to_string(page).expect("docs/ir.md");
+    let example = page.split("```\n").nth(1).expect("an example");
+    let tables = parse(example, "docs/ir.md").unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(print(&tables.view()), example);
+    for op in ds4_ir::Op::ALL {
+        assert!(page.contains(&format!("\"{}\"", op.name())), "the grammar lacks {}", op.name());
+        let is_explained = page.contains(&format!("`{}`", op.name())) || page.contains(&format!("`{} ", op.name()));
+        assert!(is_explained, "no section explains {}", op.name());
     }
 }

@@ -10,6 +10,11 @@
 //!   in the bit operations of bodies.
 //! - A weight is never decoded as a whole: a weight-typed value is a list of rows, and a row is read where it is used.
 //!
+//! What the table of [`Op`] leaves open is decided here: a state's row written twice in one `write` is a fault, and so
+//! is an id outside its axis, a dimension that is negative in this step and `arg_max` of no elements; a candidate of
+//! `top_k` is its own index or masked; an unmasked reduction or product with a leaf without a value has no value, and
+//! so has a quantised row with such an element.
+//!
 //! The graph must have passed [`crate::verify`]; whatever a step or a checkpoint can then do wrong is a fault.
 
 mod frame;

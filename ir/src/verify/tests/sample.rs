@@ -44,7 +44,7 @@ fn window(b: &mut Builder, x: Value) -> Value {
 
 /// Scores each column against the window rows that exist and sums them by weight.
 fn attend(b: &mut Builder, x: Value, window: Value) -> Value {
-    let (columns, four, width) = (b.columns(), b.n(4), b.n(32));
+    let (columns, four) = (b.columns(), b.n(4));
     let ids = b.table_ids(&[4], &[2, 0, -1, 1]);
     let ids = b.sort_ids(ids);
     let rows = b.gather(0, 0, window, ids);
@@ -59,7 +59,6 @@ fn attend(b: &mut Builder, x: Value, window: Value) -> Value {
     let weights = b.apply(ScalarOp::Exp, &[shifted]);
     let turned = b.permute(rows, &[1, 0]);
     let sum = b.product(Tree::Seq, weights, turned, Some(ids));
-    let _ = width;
     b.apply(ScalarOp::Add, &[x, sum])
 }
 

@@ -51,7 +51,7 @@ fn products(isa: Isa, format: Format) {
         let Some(stride) = format.row_bytes(cols) else {
             continue;
         };
-        let data: Vec<u8> = (0..rows * stride).map(|i| (i * 2_654_435_761 >> 7) as u8 & 0x37).collect();
+        let data: Vec<u8> = (0..rows * stride).map(|i| ((i * 2_654_435_761) >> 7) as u8 & 0x37).collect();
         let scales = vec![127; rows * cols / 32];
         let matrix = Matrix {
             scales: &scales,

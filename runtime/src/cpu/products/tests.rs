@@ -119,15 +119,15 @@ impl Stored {
                     continue;
                 }
                 for &at in half_fields(format) {
-                    let bits = 0x2000 + random.below(0x1800) as u16 | (random.below(2) as u16) << 15;
+                    let bits = (0x2000 + random.below(0x1800) as u16) | ((random.below(2) as u16) << 15);
                     block[at..at + 2].copy_from_slice(&bits.to_le_bytes());
                 }
                 match format {
                     Format::MXFP4 => block[0] = 110 + random.below(30) as u8,
                     Format::F32 => {
-                        block[3] = block[3] & 0x80 | 0x3c + random.below(4) as u8;
+                        block[3] = block[3] & 0x80 | (0x3c + random.below(4) as u8);
                     }
-                    Format::BF16 => block[1] = block[1] & 0x80 | 0x3c + random.below(4) as u8,
+                    Format::BF16 => block[1] = block[1] & 0x80 | (0x3c + random.below(4) as u8),
                     Format::Fp8 if block[0] & 0x7f == 0x7f => block[0] = 3,
                     _ => {}
                 }

@@ -1,5 +1,7 @@
 //! Every golden checkpoint is read, and says of itself what its files say.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::PathBuf;
 
 use ds4_compiler::model::{LayerKind, Model, Role};

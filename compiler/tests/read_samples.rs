@@ -1,5 +1,7 @@
 //! Sample checkpoints of full size: written as a header and a hole, read back as the same model.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use ds4_compiler::model::{Model, Role};

@@ -55,7 +55,8 @@ impl<'a> Cursor<'a> {
 
     fn too_short(&self, len: u64, what: &str) -> Diagnostic {
         let item = format!("byte {}", self.at);
-        let (code, message) = if len > self.input.size {
+        // Numbers are eight bytes at most: only lengths that a file states can be wrong.
+        let (code, message) = if len > self.input.size.max(8) {
             (codes::LENGTH, format!("the length of {what} is larger than the file"))
         } else {
             (codes::TRUNCATED, format!("the file ends inside {what}"))

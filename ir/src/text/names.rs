@@ -1,12 +1,12 @@
 //! Paths of spans, and the order in which the text mentions names and spans.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::cursor::{Cursor, Read};
 use super::limits;
-use super::literal::quoted;
+use super::literal::{name_text, quoted};
 use crate::diagnostic::codes;
-use crate::graph::{Graph, Name, Span};
+use crate::graph::{Graph, Name, Span, SpanRow};
 
 /// The spans from below the root down to `span`.
 pub(super) fn ancestry(graph: &Graph, span: Span) -> Vec<Span> {
@@ -42,6 +42,27 @@ pub(super) fn path_text(graph: &Graph, span: Span) -> String {
     text
 }
 
+/// How values write their spans. Where the spans are listed, a dotted path means the first of them that reads so:
+/// segments that hold dots need no quotes then.
+pub(super) fn path_texts(graph: &Graph, is_listed: bool) -> Vec<String> {
+    let mut first: HashMap<String, Span> = HashMap::new();
+    let mut texts = Vec::new();
+    for span in (0..graph.spans.len() as u32).map(Span) {
+        let dotted = graph.span_path(span);
+        let is_word = !dotted.is_empty() && name_text(&dotted) == dotted;
+        if !is_listed || !is_word {
+            texts.push(path_text(graph, span));
+        } else if *first.entry(dotted.clone()).or_insert(span) == span {
+            texts.push(dotted);
+        } else {
+            let segments = ancestry(graph, span).into_iter();
+            let segments = segments.map(|part| quoted(graph.name(graph.spans[part.0 as usize].name)));
+            texts.push(segments.collect::<Vec<_>>().join("/"));
+        }
+    }
+    texts
+}
+
 /// Reads a path into its segments.
 pub(super) fn path(cursor: &mut Cursor) -> Read<Vec<String>> {
     let start = cursor.peek().start;
@@ -66,33 +87,62 @@ pub(super) fn path(cursor: &mut Cursor) -> Read<Vec<String>> {
     }
 }
 
-/// What the printer must list so that the parser makes spans and names in table order.
+/// Where the printer lists names, so that the parser makes them in table order.
+#[derive(PartialEq, Eq)]
+pub(super) enum NameList {
+    /// Nowhere: the rest of the text mentions them in order.
+    None,
+    /// All of them, before everything else.
+    Front,
+    /// The names from this one, behind weights and constants, whose own names come first in the table.
+    BehindConstants(u32),
+}
+
+/// What the printer must list.
 pub(super) struct Lists {
     /// Whether the spans are listed.
     pub spans: bool,
-    /// Whether the names are listed.
-    pub names: bool,
+    /// Where names are listed.
+    pub names: NameList,
 }
 
 /// Compares the order of mention with the order of the tables.
 pub(super) fn lists(graph: &Graph) -> Lists {
-    let count = graph.spans.len() as u32;
-    let of_values = || graph.value_span.iter().copied();
-    let spans = mentioned_spans(graph, of_values()) != (0..count).map(Span).collect::<Vec<_>>();
-    let order = if spans { (0..count).map(Span).collect() } else { mentioned_spans(graph, of_values()) };
-    let mut seen = HashSet::new();
-    let mut names: Vec<Name> = Vec::new();
-    let mentions = [graph.spans[0].name]
-        .into_iter()
-        .chain(graph.weights.iter().map(|w| w.name))
-        .chain(graph.constants.iter().map(|c| c.name))
-        .chain(graph.states.iter().map(|s| s.name))
-        .chain(order.into_iter().map(|s| graph.spans[s.0 as usize].name))
-        .chain(graph.named.iter().map(|row| row.name))
-        .chain(graph.outputs.iter().map(|row| row.name));
-    names.extend(mentions.filter(|&name| seen.insert(name)));
-    let names = names != (0..graph.names.len() as u32).map(Name).collect::<Vec<_>>();
+    let table: Vec<_> = (0..graph.spans.len() as u32).map(Span).collect();
+    let is_dotted = |span: &SpanRow| graph.name(span.name).contains('.');
+    let spans = graph.spans.iter().any(is_dotted) || mentioned_spans(graph, graph.value_span.iter().copied()) != table;
+    // Listed or not, the spans are mentioned in table order.
+    let mut mentions = Mentions::default();
+    mentions.extend([graph.spans[0].name].into_iter());
+    mentions.extend(graph.weights.iter().map(|w| w.name));
+    mentions.extend(graph.constants.iter().map(|c| c.name));
+    let behind_constants = mentions.is_ordered().then_some(mentions.seen.len() as u32);
+    mentions.extend(graph.states.iter().map(|s| s.name));
+    mentions.extend(graph.spans.iter().map(|s| s.name));
+    mentions.extend(graph.named.iter().chain(graph.outputs).map(|row| row.name));
+    let names = match behind_constants {
+        _ if mentions.is_ordered() && mentions.seen.len() == graph.names.len() => NameList::None,
+        Some(first) => NameList::BehindConstants(first),
+        None => NameList::Front,
+    };
     Lists { spans, names }
+}
+
+/// Names in the order of their first mention.
+#[derive(Default)]
+struct Mentions {
+    seen: HashSet<Name>,
+    order: Vec<Name>,
+}
+
+impl Mentions {
+    fn extend(&mut self, names: impl Iterator<Item = Name>) {
+        self.order.extend(names.filter(|&name| self.seen.insert(name)));
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.order.iter().zip(0..).all(|(name, i)| name.0 == i)
+    }
 }
 
 /// The root, then the spans in the order in which paths make them.

@@ -33,6 +33,7 @@ fn read(text: &str, file: &str) -> Read<GraphTables> {
         dim_nodes: Vec::new(),
         leaves: HashMap::new(),
         leaf_counts: HashMap::new(),
+        listed_paths: HashMap::new(),
         bodies: HashMap::new(),
         values: HashMap::new(),
         named: HashSet::new(),
@@ -54,6 +55,8 @@ pub(super) struct Parser<'t> {
     /// Weights, constants and states by their operation and name.
     leaves: HashMap<(Op, String), u32>,
     leaf_counts: HashMap<Op, u32>,
+    /// Segments of the listed spans by their dotted text; the first of a text counts.
+    listed_paths: HashMap<String, Vec<String>>,
     pub bodies: HashMap<String, Body>,
     pub values: HashMap<&'t str, Value>,
     /// Taps and outputs by keyword and name.
@@ -153,7 +156,23 @@ impl<'t> Parser<'t> {
         let path = path(&mut self.cursor)?;
         self.enter(&path);
         self.builder.leave(Span(0));
+        self.listed_paths.entry(path.join(".")).or_insert(path);
         Ok(())
+    }
+
+    /// The path of a value: a listed one by its dotted text, or segments.
+    pub fn value_path(&mut self) -> Read<Vec<String>> {
+        let token = self.cursor.peek();
+        let second = self.cursor.peek_second();
+        let is_single = token.kind == Kind::Word && (second.first || second.kind != Kind::Mark(b'/'));
+        match self.listed_paths.get(self.cursor.text_of(token)).filter(|_| is_single) {
+            Some(path) => {
+                let path = path.clone();
+                self.cursor.next();
+                Ok(path)
+            }
+            None => path(&mut self.cursor),
+        }
     }
 
     /// Enters the span of a path below the root.

@@ -3,7 +3,7 @@
 use super::body_printer::BodyPrinter;
 use super::dims::Writer;
 use super::literal::{name_text, quoted};
-use super::names::{lists, path_text};
+use super::names::{NameList, lists, path_text, path_texts};
 use crate::dim::{Dim, Shape};
 use crate::graph::{Graph, NamedRow, Span, Value};
 use crate::op::{Op, ReduceKind, Type};
@@ -16,14 +16,18 @@ const WIDTH: usize = 100;
 ///
 /// The tables are consistent as [`crate::Builder`] makes them; a plan's tables are verified before they are printed.
 pub fn print(graph: &Graph) -> String {
-    let printer = Printer { graph, dims: Writer::new(graph.dims) };
     let lists = lists(graph);
+    let printer = Printer { graph, dims: Writer::new(graph.dims), paths: path_texts(graph, lists.spans) };
     let sections = [
         printer.dims(),
         printer.shapes(),
-        if lists.names { printer.names() } else { String::new() },
+        if lists.names == NameList::Front { printer.names(0) } else { String::new() },
         printer.weights(),
         printer.constants(),
+        match lists.names {
+            NameList::BehindConstants(first) => printer.names(first),
+            _ => String::new(),
+        },
         printer.states(),
         if lists.spans { printer.spans() } else { String::new() },
         BodyPrinter::new(graph).statements(),
@@ -54,6 +58,8 @@ pub(super) fn wrapped(keyword: &str, items: &[String]) -> String {
 struct Printer<'a> {
     graph: &'a Graph<'a>,
     dims: Writer<'a>,
+    /// How values write each span.
+    paths: Vec<String>,
 }
 
 impl Printer<'_> {
@@ -84,9 +90,10 @@ impl Printer<'_> {
         self.dims.shape(self.graph.shape(shape))
     }
 
-    fn names(&self) -> String {
+    /// The names from a row on.
+    fn names(&self, first: u32) -> String {
         let count = self.graph.names.len() as u32;
-        let names: Vec<_> = (0..count).map(|i| name_text(self.graph.name(crate::graph::Name(i)))).collect();
+        let names: Vec<_> = (first..count).map(|i| name_text(self.graph.name(crate::graph::Name(i)))).collect();
         wrapped("names", &names)
     }
 
@@ -140,7 +147,7 @@ impl Printer<'_> {
         let span = graph.value_span[v.0 as usize];
         if span != Span(0) {
             text.push_str(" @ ");
-            text.push_str(&path_text(graph, span));
+            text.push_str(&self.paths[span.0 as usize]);
         }
         text + "\n"
     }

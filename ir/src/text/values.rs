@@ -6,7 +6,6 @@ use super::bodies::Maker;
 use super::cursor::Read;
 use super::lexer::Kind;
 use super::limits;
-use super::names::path;
 use super::parser::Parser;
 use super::scalars::{Definition, block};
 use crate::diagnostic::codes;
@@ -44,11 +43,8 @@ impl<'t> Parser<'t> {
         let stated = if self.cursor.take_mark(b':') { Some(self.stated()?) } else { None };
         self.cursor.mark(b'=')?;
         let call = self.call()?;
-        let path = if !self.cursor.at_line_end() && self.cursor.take_mark(b'@') {
-            path(&mut self.cursor)?
-        } else {
-            Vec::new()
-        };
+        let path =
+            if !self.cursor.at_line_end() && self.cursor.take_mark(b'@') { self.value_path()? } else { Vec::new() };
         self.enter(&path);
         let value = self.make(call, stated.as_ref())?;
         self.builder.leave(Span(0));
@@ -231,9 +227,8 @@ impl<'t> Parser<'t> {
         let made = self.builder.value(call.op, &args, &call.attrs, needed);
         let value = made.map_err(|why| self.misfit(&call, stated, &why))?;
         self.check_size(&call, value)?;
-        match stated {
-            Some(stated) => self.check_stated(value, stated, shape)?,
-            None => {}
+        if let Some(stated) = stated {
+            self.check_stated(value, stated, shape)?;
         }
         Ok(value)
     }

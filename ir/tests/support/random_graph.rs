@@ -5,7 +5,7 @@ use ds4_ir::{Body, Builder, Dim, DimOp, GraphTables, Op, ReduceKind, Scalar, Sca
 
 use super::random::Random;
 
-const NAMES: [&str; 10] = ["layer", "0", "attn.q_a", "", "a b", "q\"\\\n", "ü", "ffn", "x_1", "v3"];
+const NAMES: [&str; 11] = ["layer", "0", "attn.q_a", "attn", "q_a", "", "a b", "q\"\\\n", "ü", "x_1", "v3"];
 
 /// A graph that follows from a seed.
 pub fn random_graph(seed: u64) -> GraphTables {

@@ -1,6 +1,7 @@
 //! One block of each quantised format, decoded. The formulas are in the table of the parent module.
 
-use super::small::{E2M1_DOUBLED, e8m0_half, e8m0_half_ggml, f16};
+use super::small::{E2M1_DOUBLED, f16, mxfp4_scale};
+use crate::numerics::round::plain::e8m0_half;
 
 /// `q8_0`: binary16 scale, 32 signed bytes.
 pub(super) fn q8_0(block: &[u8], out: &mut [f32]) {
@@ -52,16 +53,15 @@ pub(super) fn q4_k_scales(block: &[u8], index: usize) -> (u8, u8) {
     let packed = &block[4..16];
     match index {
         0..4 => (packed[index] & 63, packed[index + 4] & 63),
-        _ => (
-            packed[index + 4] & 15 | (packed[index - 4] >> 6) << 4,
-            packed[index + 4] >> 4 | (packed[index] >> 6) << 4,
-        ),
+        _ => {
+            (packed[index + 4] & 15 | (packed[index - 4] >> 6) << 4, packed[index + 4] >> 4 | (packed[index] >> 6) << 4)
+        }
     }
 }
 
 /// `mxfp4`: E8M0 scale, then 16 bytes with elements `j` (low half) and `j + 16`.
 pub(super) fn mxfp4(block: &[u8], out: &mut [f32]) {
-    let scale = e8m0_half_ggml(block[0]);
+    let scale = mxfp4_scale(block[0]);
     for (i, value) in out.iter_mut().enumerate() {
         *value = f32::from(mxfp4_doubled(block, i)) * scale;
     }

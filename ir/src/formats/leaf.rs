@@ -3,8 +3,9 @@
 use super::WeightRow;
 use super::blocks::{mxfp4_doubled, q2_k_code, q2_k_scales, q4_k_code, q4_k_scales};
 use super::iq2_xxs::Group;
-use super::small::{E2M1_DOUBLED, e8m0_half, e8m0_half_ggml, f16};
+use super::small::{E2M1_DOUBLED, f16, mxfp4_scale};
 use crate::format::Format;
+use crate::numerics::round::plain::e8m0_half;
 
 /// The leaf of one element with f32 activations: `mul(w, x)`.
 pub fn f32_leaf(w: f32, x: f32) -> f32 {
@@ -52,9 +53,7 @@ pub fn q8_leaf(row: &WeightRow, index: usize, codes: &[i8], dx: f32) -> f32 {
         Format::Q2_K => {
             let block = row.block(index / per_block);
             let scales = |i: usize| q2_k_scales(block, 2 * part + i / 16);
-            let sum = dot(codes, |i| {
-                i32::from(scales(i).0) * i32::from(q2_k_code(block, 32 * part + i))
-            });
+            let sum = dot(codes, |i| i32::from(scales(i).0) * i32::from(q2_k_code(block, 32 * part + i)));
             let minima = dot(codes, |i| scales(i).1.into());
             let high = sum as f32 * (f16(&block[80..]) * dx);
             high - minima as f32 * (f16(&block[82..]) * dx)
@@ -62,7 +61,7 @@ pub fn q8_leaf(row: &WeightRow, index: usize, codes: &[i8], dx: f32) -> f32 {
         Format::MXFP4 => {
             let block = row.block(index);
             let sum = dot(codes, |i| mxfp4_doubled(block, i).into());
-            sum as f32 * (e8m0_half_ggml(block[0]) * dx)
+            sum as f32 * (mxfp4_scale(block[0]) * dx)
         }
         Format::Fp4 => {
             let sum = dot(codes, |i| fp4_doubled(row, 32 * index + i).into());

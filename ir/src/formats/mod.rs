@@ -25,6 +25,7 @@ pub mod q8;
 pub mod small;
 
 use crate::format::Format;
+use crate::numerics::{e4m3_value, e8m0_value};
 
 /// One row of a stored matrix.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +44,7 @@ pub struct WeightRow<'a> {
 impl<'a> WeightRow<'a> {
     /// A row of a format that needs no scales beside it.
     pub fn plain(format: Format, data: &'a [u8]) -> Self {
-        WeightRow {
-            format,
-            data,
-            scales: &[],
-            scale_cols: 0,
-        }
+        WeightRow { format, data, scales: &[], scale_cols: 0 }
     }
 
     /// Elements of the row.
@@ -90,7 +86,7 @@ pub fn decode_row(row: &WeightRow, out: &mut [f32]) {
             Format::Q4_K => blocks::q4_k(block, values),
             Format::IQ2_XXS => iq2_xxs::decode(block, values),
             Format::MXFP4 => blocks::mxfp4(block, values),
-            Format::Fp8 => values[0] = small::e4m3(block[0]) * small::e8m0(row.scale(index)),
+            Format::Fp8 => values[0] = e4m3_value(block[0]) * e8m0_value(row.scale(index)),
             Format::Fp4 => blocks::fp4(block[0], row.scale(2 * index), values),
             Format::I32 | Format::I64 => {
                 panic!("integers are ids, not numbers: decode_ids reads them")

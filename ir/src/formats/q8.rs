@@ -1,10 +1,10 @@
 //! The one definition of q8 activations: blocks of 32 elements, signed bytes and an f32 scale.
 
+use crate::numerics::quantise::{q8_code, q8_scales};
+use crate::numerics::{self, Concrete};
+
 /// Elements of a block of activations.
 pub const BLOCK: usize = 32;
-
-/// Below this magnitude, 2^-121, a block is all zero: `127 / amax` would come near overflow.
-pub const SMALLEST_AMAX: f32 = f32::from_bits(6 << 23);
 
 /// Quantises `x`, a whole number of blocks, to one code per element and one scale per block.
 ///
@@ -22,19 +22,10 @@ pub fn quantise_q8(x: &[f32], codes: &mut [i8], scales: &mut [f32]) {
 
 /// Quantises one block and gives its scale.
 fn quantise_block(x: &[f32], codes: &mut [i8]) -> f32 {
-    codes.fill(0);
-    // Magnitudes are ordered as their bits are; NaN lies above infinity.
-    let amax = x.iter().map(|x| x.to_bits() & 0x7fff_ffff).max();
-    let amax = f32::from_bits(amax.unwrap_or(0));
-    if !amax.is_finite() {
-        return f32::NAN;
+    let amax = x.iter().fold(0.0, |m, &x| numerics::amax(m, x));
+    let (d, id) = q8_scales(&Concrete, amax);
+    for (code, &x) in codes.iter_mut().zip(x) {
+        *code = q8_code(&Concrete, x, id) as i8;
     }
-    if amax < SMALLEST_AMAX {
-        return 0.0;
-    }
-    let id = 127.0 / amax;
-    for (code, x) in codes.iter_mut().zip(x) {
-        *code = (x * id).round_ties_even().clamp(-127.0, 127.0) as i8;
-    }
-    amax / 127.0
+    d
 }

@@ -2,16 +2,13 @@
 
 use super::leaf::q8_leaf;
 use super::q8::quantise_q8;
-use super::small::{E2M1_DOUBLED, e4m3, e8m0, e8m0_half, e8m0_half_ggml};
+use super::small::{E2M1_DOUBLED, mxfp4_scale};
 use super::*;
+use crate::numerics::round::plain::e8m0_half;
 
 /// The bits of a value, all NaNs as one.
 fn bits(value: f32) -> u32 {
-    if value.is_nan() {
-        0x7fc0_0000
-    } else {
-        value.to_bits()
-    }
+    if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() }
 }
 
 fn compare_with_reference(format: Format) {
@@ -25,25 +22,13 @@ fn compare_with_reference(format: Format) {
     decode_row(&WeightRow::plain(format, data), &mut values);
     for (i, (value, expected)) in values.iter().zip(expected.chunks_exact(4)).enumerate() {
         let expected = f32::from_le_bytes(expected.try_into().unwrap());
-        assert_eq!(
-            bits(*value),
-            bits(expected),
-            "{} element {i}",
-            format.name()
-        );
+        assert_eq!(bits(*value), bits(expected), "{} element {i}", format.name());
     }
 }
 
 #[test]
 fn blocks_decode_to_the_reference_values() {
-    for format in [
-        Format::Q8_0,
-        Format::Q2_K,
-        Format::Q4_K,
-        Format::IQ2_XXS,
-        Format::MXFP4,
-        Format::BF16,
-    ] {
+    for format in [Format::Q8_0, Format::Q2_K, Format::Q4_K, Format::IQ2_XXS, Format::MXFP4, Format::BF16] {
         compare_with_reference(format);
     }
 }
@@ -58,22 +43,22 @@ fn e4m3_has_the_values_of_its_definition() {
             _ => (1.0 + m / 8.0) * 2f64.powi(e - 7),
         };
         let value = if sign == 1 { -magnitude } else { magnitude };
-        assert_eq!(bits(e4m3(byte)), bits(value as f32), "{byte:#x}");
+        assert_eq!(bits(e4m3_value(byte)), bits(value as f32), "{byte:#x}");
     }
-    assert_eq!(e4m3(0x7e), 448.0);
-    assert_eq!(e4m3(0x01), 2f32.powi(-9));
+    assert_eq!(e4m3_value(0x7e), 448.0);
+    assert_eq!(e4m3_value(0x01), 2f32.powi(-9));
 }
 
 #[test]
 fn e8m0_has_the_values_of_its_definition() {
     for byte in 0..255u8 {
         let value = 2f64.powi(i32::from(byte) - 127);
-        assert_eq!(e8m0(byte).to_bits(), (value as f32).to_bits());
+        assert_eq!(e8m0_value(byte).to_bits(), (value as f32).to_bits());
         assert_eq!(e8m0_half(byte).to_bits(), ((value / 2.0) as f32).to_bits());
-        assert_eq!(e8m0_half_ggml(byte).to_bits(), e8m0_half(byte).to_bits());
+        assert_eq!(mxfp4_scale(byte).to_bits(), e8m0_half(byte).to_bits());
     }
-    assert!(e8m0(255).is_nan() && e8m0_half(255).is_nan());
-    assert_eq!(e8m0_half_ggml(255), 2f32.powi(127));
+    assert!(e8m0_value(255).is_nan() && e8m0_half(255).is_nan());
+    assert_eq!(mxfp4_scale(255), 2f32.powi(127));
 }
 
 #[test]
@@ -81,12 +66,7 @@ fn fp4_rows_are_codes_times_scales() {
     const VALUES: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
     let data: Vec<u8> = (0..=255).collect();
     let scales: Vec<u8> = (0..16).map(|i| 17 * i).collect();
-    let row = WeightRow {
-        format: Format::Fp4,
-        data: &data,
-        scales: &scales,
-        scale_cols: 32,
-    };
+    let row = WeightRow { format: Format::Fp4, data: &data, scales: &scales, scale_cols: 32 };
     let mut values = vec![0.0; 512];
     decode_row(&row, &mut values);
     for (i, &value) in values.iter().enumerate() {
@@ -111,12 +91,7 @@ fn fp4_and_mxfp4_agree_after_a_permutation_of_nibbles() {
         let mut block = vec![scale];
         block.extend((0..16).map(|j| code(j) | code(j + 16) << 4));
         let scales = [scale];
-        let row = WeightRow {
-            format: Format::Fp4,
-            data: &official,
-            scales: &scales,
-            scale_cols: 32,
-        };
+        let row = WeightRow { format: Format::Fp4, data: &official, scales: &scales, scale_cols: 32 };
         let (mut a, mut b) = ([0.0; 32], [0.0; 32]);
         decode_row(&row, &mut a);
         decode_row(&WeightRow::plain(Format::MXFP4, &block), &mut b);
@@ -131,16 +106,11 @@ fn fp4_and_mxfp4_agree_after_a_permutation_of_nibbles() {
 fn fp8_rows_take_the_scale_of_their_block_of_columns() {
     let data: Vec<u8> = (0..300).map(|i| (i * 7) as u8).collect();
     let scales = [120, 127, 3];
-    let row = WeightRow {
-        format: Format::Fp8,
-        data: &data,
-        scales: &scales,
-        scale_cols: 128,
-    };
+    let row = WeightRow { format: Format::Fp8, data: &data, scales: &scales, scale_cols: 128 };
     let mut values = vec![0.0; 300];
     decode_row(&row, &mut values);
     for (i, &value) in values.iter().enumerate() {
-        let expected = e4m3(data[i]) * e8m0(scales[i / 128]);
+        let expected = e4m3_value(data[i]) * e8m0_value(scales[i / 128]);
         assert_eq!(bits(value), bits(expected));
     }
 }
@@ -149,16 +119,10 @@ fn fp8_rows_take_the_scale_of_their_block_of_columns() {
 fn ids_keep_their_sign_and_width() {
     let (a, b) = ([-1i32, 7, i32::MIN], [-1i64, i64::MAX]);
     let mut out = [0; 3];
-    decode_ids(
-        &WeightRow::plain(Format::I32, bytemuck::cast_slice(&a)),
-        &mut out,
-    );
+    decode_ids(&WeightRow::plain(Format::I32, bytemuck::cast_slice(&a)), &mut out);
     assert_eq!(out, a.map(i64::from));
     let mut out = [0; 2];
-    decode_ids(
-        &WeightRow::plain(Format::I64, bytemuck::cast_slice(&b)),
-        &mut out,
-    );
+    decode_ids(&WeightRow::plain(Format::I64, bytemuck::cast_slice(&b)), &mut out);
     assert_eq!(out, b);
 }
 
@@ -195,9 +159,7 @@ fn leaves_are_close_to_the_decoded_products() {
         (state >> 24) as u8
     };
     for format in Format::ALL.into_iter().filter(|f| f.takes_q8()) {
-        let mut data: Vec<u8> = (0..format.row_bytes(512).unwrap())
-            .map(|_| random())
-            .collect();
+        let mut data: Vec<u8> = (0..format.row_bytes(512).unwrap()).map(|_| random()).collect();
         for block in data.chunks_exact_mut(format.block_bytes()) {
             let one = 0x2c00u16.to_le_bytes();
             match format {
@@ -209,12 +171,7 @@ fn leaves_are_close_to_the_decoded_products() {
             }
         }
         let scales = [126; 16];
-        let row = WeightRow {
-            format,
-            data: &data,
-            scales: &scales,
-            scale_cols: 32,
-        };
+        let row = WeightRow { format, data: &data, scales: &scales, scale_cols: 32 };
         let mut w = vec![0.0; 512];
         decode_row(&row, &mut w);
         let codes: Vec<i8> = (0..512).map(|_| (random() as i8).max(-127)).collect();
@@ -223,11 +180,7 @@ fn leaves_are_close_to_the_decoded_products() {
             let products = terms.map(|(&w, &q)| f64::from(w) * f64::from(q) * 0.125);
             let (sum, size) = products.fold((0.0, 0.0), |(s, a), p| (s + p, a + p.abs()));
             let leaf = f64::from(q8_leaf(&row, index, codes, 0.125));
-            assert!(
-                (leaf - sum).abs() <= 1e-5 * size,
-                "{} {index}",
-                format.name()
-            );
+            assert!((leaf - sum).abs() <= 1e-5 * size, "{} {index}", format.name());
         }
     }
 }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use ds4_ir::diagnostic::{Diagnostic, Place, codes};
 
-use super::gguf::{Part, parse};
+use super::gguf::parse;
 use super::gguf_value::Value;
 use super::table::{Checkpoint, FileId, FileKind, Files, GgufMetadata, Metadata, NewTensor, Tensors, TokenizerSource};
 use super::{mapping::Mapping, parent};
 use crate::read::Input;
 
-/// Most parts: as many as five digits can number.
-const MAX_PARTS: u64 = 99_999;
-
 /// Reads the GGUF checkpoint that the file at `path` is, or is a part of.
 pub(super) fn read(path: &Path) -> Result<Checkpoint, Diagnostic> {
-    let paths = part_paths(path)?;
+    let paths = match split_name(path) {
+        Some(name) => part_paths(path, name)?,
+        None => vec![path.to_owned()],
+    };
     let mut files = Files::default();
     let mut tensors = Tensors::default();
     let mut metadata = GgufMetadata::new();
@@ -26,8 +26,9 @@ pub(super) fn read(path: &Path) -> Result<Checkpoint, Diagnostic> {
             let len = part.header_len;
             Ok((part, len))
         })?;
-        if paths.len() > 1 {
-            check_part(path, &part.metadata, number, paths.len())?;
+        match paths.len() {
+            1 => check_alone(path, &part.metadata)?,
+            count => check_part(path, &part.metadata, number, count)?,
         }
         total += part.tensors.len();
         add_tensors(&mut tensors, file, path, part.tensors)?;
@@ -39,25 +40,16 @@ pub(super) fn read(path: &Path) -> Result<Checkpoint, Diagnostic> {
     Ok(Checkpoint { tokenizer: tokenizer_source(path, &metadata), files, tensors, metadata: Metadata::Gguf(metadata) })
 }
 
-/// The files of the checkpoint that `path` belongs to, the first part first.
-fn part_paths(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+/// The files of the checkpoint that the part at `path` belongs to, the first part first.
+fn part_paths(path: &Path, (stem, number, of): (&str, u64, u64)) -> Result<Vec<PathBuf>, Diagnostic> {
     let name = path.display().to_string();
     let mapping = Mapping::open(path)?;
     let bytes = mapping.bytes();
     let part = parse(Input { name: &name, bytes, size: bytes.len() as u64 })?;
-    let count = match key(&part, "split.count") {
-        None | Some(0 | 1) => return Ok(vec![path.to_owned()]),
-        Some(count) if count <= MAX_PARTS => count,
-        Some(count) => {
-            return Err(mismatch(path, "split.count", "the number of parts is out of range")
-                .wanted(format!("at most {MAX_PARTS}"), count));
-        }
-    };
-    let Some((stem, number, of)) = split_name(path) else {
-        return Err(mismatch(path, "split.count", "a part of a split checkpoint has another name")
-            .wanted(format!("NAME-00001-of-{count:05}.gguf"), file_name(path))
-            .help("rename the parts to the names that they were written with"));
-    };
+    let count = part_count(&part.metadata);
+    if count <= 1 {
+        return Ok(vec![path.to_owned()]);
+    }
     if of != count || number == 0 || number > count {
         return Err(mismatch(path, "split.count", "the file's name and its metadata disagree")
             .wanted(format!("a part of {count}"), format!("part {number} of {of}")));
@@ -73,9 +65,9 @@ fn part_paths(path: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     }
 }
 
-/// An integer key; a value of another type counts as none.
-fn key(part: &Part, name: &str) -> Option<u64> {
-    integer(part.metadata.get(name)?)
+/// The number of parts; a file without the key is all of its checkpoint.
+fn part_count(metadata: &GgufMetadata) -> u64 {
+    metadata.get("split.count").and_then(integer).unwrap_or(1)
 }
 
 fn integer(value: &Value) -> Option<u64> {
@@ -106,6 +98,16 @@ fn split_name(path: &Path) -> Option<(&str, u64, u64)> {
 fn mismatch(path: &Path, key: &str, message: &str) -> Diagnostic {
     let place = Place::item(path.display().to_string(), format!("key {key}"));
     Diagnostic::new(codes::SPLIT_MISMATCH, message).at(place)
+}
+
+fn check_alone(path: &Path, metadata: &GgufMetadata) -> Result<(), Diagnostic> {
+    let count = part_count(metadata);
+    if count <= 1 {
+        return Ok(());
+    }
+    Err(mismatch(path, "split.count", "a part of a split checkpoint has another name")
+        .wanted(format!("NAME-00001-of-{count:05}.gguf"), file_name(path))
+        .help("rename the parts to the names that they were written with"))
 }
 
 fn check_part(path: &Path, metadata: &GgufMetadata, number: usize, count: usize) -> Result<(), Diagnostic> {

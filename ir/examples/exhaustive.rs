@@ -21,19 +21,12 @@ struct Worst {
 }
 
 impl Worst {
-    const NONE: Worst = Worst {
-        error: 0.0,
-        input: 0,
-    };
+    const NONE: Worst = Worst { error: 0.0, input: 0 };
 
     /// The larger error; of equals the lower input, so that the order of merging does not matter.
     fn merge(self, other: Worst) -> Worst {
         let later = other.error == self.error && other.input > self.input;
-        if other.error < self.error || later {
-            self
-        } else {
-            other
-        }
+        if other.error < self.error || later { self } else { other }
     }
 }
 
@@ -68,12 +61,7 @@ fn examine(record: &Record, chunk: u32) -> Findings {
             }
         }
     }
-    Findings {
-        chunk,
-        digest: digest([&output[..]]),
-        normal,
-        apart,
-    }
+    Findings { chunk, digest: digest([&output[..]]), normal, apart }
 }
 
 fn examine_all(record: &Record, threads: usize) -> Vec<Findings> {
@@ -99,8 +87,7 @@ fn examine_all(record: &Record, threads: usize) -> Vec<Findings> {
 
 fn report(record: &Record, threads: usize) -> bool {
     let found = examine_all(record, threads);
-    let worst =
-        |class: fn(&Findings) -> Worst| found.iter().map(class).fold(Worst::NONE, Worst::merge);
+    let worst = |class: fn(&Findings) -> Worst| found.iter().map(class).fold(Worst::NONE, Worst::merge);
     let (normal, apart) = (worst(|f| f.normal), worst(|f| f.apart));
     let hash = combine(&found.iter().map(|f| f.digest).collect::<Vec<_>>());
     let sample = sample_hash(record.apply);
@@ -114,14 +101,7 @@ fn report(record: &Record, threads: usize) -> bool {
         && normal.input == record.worst
         && hash == record.hash
         && sample == record.sample;
-    println!(
-        "  {}",
-        if same {
-            "as recorded"
-        } else {
-            "NOT as recorded"
-        }
-    );
+    println!("  {}", if same { "as recorded" } else { "NOT as recorded" });
     same
 }
 

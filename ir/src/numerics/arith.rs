@@ -47,9 +47,10 @@ pub trait Arith {
     /// Nearest integer, ties to even; keeps the sign of zero.
     fn round_even(&self, x: Self::F) -> Self::F;
 
-    /// The bit pattern of `x`.
+    /// The bit pattern of `x`; of NaN, any pattern that is NaN, so bodies must not depend on which.
     fn bits(&self, x: Self::F) -> Self::I;
     /// The value with this bit pattern.
+    #[allow(clippy::wrong_self_convention)] // `self` is the domain, not the value
     fn from_bits(&self, word: Self::I) -> Self::F;
     /// The value of a signed word of magnitude at most 2^24 (exact).
     fn float_of(&self, word: Self::I) -> Self::F;

@@ -57,10 +57,7 @@ impl From<f64> for DoubleDouble {
 impl std::ops::Neg for DoubleDouble {
     type Output = Self;
     fn neg(self) -> Self {
-        DoubleDouble {
-            high: -self.high,
-            low: -self.low,
-        }
+        DoubleDouble { high: -self.high, low: -self.low }
     }
 }
 
@@ -104,15 +101,9 @@ impl std::ops::Div for DoubleDouble {
 
 impl DoubleDouble {
     /// Zero.
-    pub const ZERO: Self = DoubleDouble {
-        high: 0.0,
-        low: 0.0,
-    };
+    pub const ZERO: Self = DoubleDouble { high: 0.0, low: 0.0 };
     /// One.
-    pub const ONE: Self = DoubleDouble {
-        high: 1.0,
-        low: 0.0,
-    };
+    pub const ONE: Self = DoubleDouble { high: 1.0, low: 0.0 };
 
     /// `sum over n >= 0 of sign^n x^(2n+1) / (2n+1)`: atanh for sign 1, atan for sign -1; |x| <= 1/3.
     fn odd_series(self, sign: f64) -> Self {

@@ -23,13 +23,7 @@ pub const EXP_LEAST: u32 = 0xc2ae_ac4f;
 /// The least argument whose exponential overflows: 88.72284.
 pub const EXP_OVERFLOW: u32 = 0x42b1_7218;
 /// `(e^r - 1 - r) / r^2` for |r| <= ln 2 / 2, from the constant term up.
-pub const EXP_POLYNOMIAL: [u32; 5] = [
-    0x3eff_fffe,
-    0x3e2a_aa49,
-    0x3d2a_ac58,
-    0x3c09_1cc7,
-    0x3ab5_26b0,
-];
+pub const EXP_POLYNOMIAL: [u32; 5] = [0x3eff_fffe, 0x3e2a_aa49, 0x3d2a_ac58, 0x3c09_1cc7, 0x3ab5_26b0];
 
 /// The square root of 1/2: significands are taken in `[sqrt(1/2), sqrt(2))`.
 const SQRT_HALF: u32 = 0x3f35_04f3;
@@ -90,10 +84,7 @@ fn log_sum<A: Arith>(a: &A, k: A::F, f: A::F, c: A::F) -> A::F {
     let square = a.mul(f, f);
     let cube = a.mul(square, f);
     let half = a.float(0x3f00_0000);
-    let curve = a.sub(
-        a.mul(cube, horner(a, f, &LOG_POLYNOMIAL)),
-        a.mul(half, square),
-    );
+    let curve = a.sub(a.mul(cube, horner(a, f, &LOG_POLYNOMIAL)), a.mul(half, square));
     let small = a.add(a.add(curve, a.mul(k, a.float(LN2_LOW))), c);
     // |k ln 2| exceeds |f| unless k is zero: the error of the leading sum is exact.
     let high = a.mul(k, a.float(LN2_HIGH));

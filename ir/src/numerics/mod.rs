@@ -29,8 +29,8 @@ pub use arith::{Arith, Concrete};
 pub use functions::plain::{exp, log, log1p, sigmoid, silu, softplus};
 pub use order::plain::{amax, canonical, max, min, outranks, rank, relu};
 pub use round::plain::{
-    bf16_code, bf16_value, e2m1_code, e2m1_value, e4m3_code, e4m3_value, e8m0_code, e8m0_value,
-    f16_code, f16_value, round_to_bf16, round_to_e2m1, round_to_e4m3, round_to_f16,
+    bf16_code, bf16_value, e2m1_code, e2m1_value, e4m3_code, e4m3_value, e8m0_code, e8m0_value, f16_code, f16_value,
+    round_to_bf16, round_to_e2m1, round_to_e4m3, round_to_f16,
 };
 pub use trigonometry::plain::{cos, sin, sin_cos};
 

@@ -66,7 +66,7 @@ pub fn amax<A: Arith>(a: &A, m: A::F, x: A::F) -> A::F {
 #[inline(always)]
 pub fn rank<A: Arith>(a: &A, x: A::F) -> A::I {
     let k = key(a, x);
-    // The key of -0 is -1; adding +0 would do as well, but not on a device that folds it.
+    // The key of -0 is -1.
     let merged = a.select_int(a.equal_int(k, a.int(u32::MAX)), a.int(0), k);
     a.select_int(is_nan(a, x), a.int(0x8000_0000), merged)
 }

@@ -20,10 +20,7 @@ pub fn q8_scales<A: Arith>(a: &A, amax: A::F) -> (A::F, A::F) {
     let finite = a.less_int(bits, a.int(INFINITY_BITS));
     let d = a.select(tiny, zero, a.div(amax, f127));
     let id = a.select(tiny, zero, a.div(f127, amax));
-    (
-        a.select(finite, d, a.float(NAN_BITS)),
-        a.select(finite, id, zero),
-    )
+    (a.select(finite, d, a.float(NAN_BITS)), a.select(finite, id, zero))
 }
 
 /// The q8 code of `x`: `round_to_even(x * id)` clamped to [-127, 127], and 0 if `id` is 0.

@@ -82,8 +82,5 @@ pub fn angle<A: Arith>(a: &A, position: A::I, frequency: A::F) -> A::F {
 /// Rotates a pair: `(x0 c - x1 s, x0 s + x1 c)`, each product and sum rounded.
 #[inline(always)]
 pub fn rotate<A: Arith>(a: &A, [x0, x1]: [A::F; 2], sin: A::F, cos: A::F) -> [A::F; 2] {
-    [
-        a.sub(a.mul(x0, cos), a.mul(x1, sin)),
-        a.add(a.mul(x0, sin), a.mul(x1, cos)),
-    ]
+    [a.sub(a.mul(x0, cos), a.mul(x1, sin)), a.add(a.mul(x0, sin), a.mul(x1, cos))]
 }

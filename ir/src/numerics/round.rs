@@ -31,22 +31,10 @@ const F16: Layout = Layout {
     magic: 0x3f00_0000,
     step: 0x3380_0000,
 };
-const E4M3: Layout = Layout {
-    width: 7,
-    shift: 20,
-    rebias: 120 << 23,
-    least_normal: 0x3c80_0000,
-    magic: 0x4680_0000,
-    step: 0x3b00_0000,
-};
-const E2M1: Layout = Layout {
-    width: 3,
-    shift: 22,
-    rebias: 126 << 23,
-    least_normal: 0x3f80_0000,
-    magic: 0x4a80_0000,
-    step: 0x3f00_0000,
-};
+const E4M3: Layout =
+    Layout { width: 7, shift: 20, rebias: 120 << 23, least_normal: 0x3c80_0000, magic: 0x4680_0000, step: 0x3b00_0000 };
+const E2M1: Layout =
+    Layout { width: 3, shift: 22, rebias: 126 << 23, least_normal: 0x3f80_0000, magic: 0x4a80_0000, step: 0x3f00_0000 };
 
 impl Layout {
     /// The rounded magnitude as a code without bound: past the largest code for large or non-finite input.

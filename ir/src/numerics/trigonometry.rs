@@ -10,16 +10,8 @@ use super::functions::horner;
 use super::order::{INFINITY_BITS, MAGNITUDE, NAN_BITS};
 
 /// 2/pi: 32 zero bits, which serve arguments near one, then its first 224 bits.
-pub const TWO_OVER_PI: [u32; 8] = [
-    0,
-    0xa2f9_836e,
-    0x4e44_1529,
-    0xfc27_57d1,
-    0xf534_ddc0,
-    0xdb62_9599,
-    0x3c43_9041,
-    0xfe51_63ab,
-];
+pub const TWO_OVER_PI: [u32; 8] =
+    [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
 /// pi/2 in units of 2^-63: upper and lower word.
 pub const HALF_PI: [u32; 2] = [0xc90f_daa2, 0x2168_c234];
 /// Arguments of smaller magnitude (pi/4) are their own reduced argument.
@@ -71,11 +63,7 @@ fn product<A: Arith>(a: &A, m: A::I, w: [A::I; 3]) -> [A::I; 3] {
     let from_low = mul_high(a, m, w[2]);
     let middle = a.add_int(a.mul_int(m, w[1]), from_low);
     let upper = a.add_int(a.mul_int(m, w[0]), mul_high(a, m, w[1]));
-    [
-        a.add_int(upper, carry(a, middle, from_low)),
-        middle,
-        a.mul_int(m, w[2]),
-    ]
+    [a.add_int(upper, carry(a, middle, from_low)), middle, a.mul_int(m, w[2])]
 }
 
 /// Upper 64 bits of a 64-bit fraction of a quadrant times pi/2, at most three units too small.
@@ -93,10 +81,7 @@ fn radians<A: Arith>(a: &A, [high, low]: [A::I; 2]) -> [A::I; 2] {
 #[inline(always)]
 fn two_floats<A: Arith>(a: &A, [high, low]: [A::I; 2]) -> (A::F, A::F) {
     let first = a.shr(high, a.int(8));
-    let second = a.or(
-        a.shl(a.and(high, a.int(0xff)), a.int(16)),
-        a.shr(low, a.int(16)),
-    );
+    let second = a.or(a.shl(a.and(high, a.int(0xff)), a.int(16)), a.shr(low, a.int(16)));
     let third = a.and(low, a.int(0xffff));
     // Units 2^-23, 2^-47 and 2^-63; the pieces have at most 24 bits, so all is exact up to the sum.
     let first = a.mul(a.float_of(first), a.float(0x3400_0000));
@@ -164,10 +149,7 @@ pub fn sin_cos<A: Arith>(a: &A, x: A::F) -> (A::F, A::F) {
     };
     let sign = a.and(bits, a.int(0x8000_0000));
     let next = a.add_int(reduced.quadrant, a.int(1));
-    (
-        place(reduced.quadrant, a.select(odd, cos, sin), sign),
-        place(next, a.select(odd, sin, cos), a.int(0)),
-    )
+    (place(reduced.quadrant, a.select(odd, cos, sin), sign), place(next, a.select(odd, sin, cos), a.int(0)))
 }
 
 /// Sine of `x` radians; NaN of infinities.

@@ -83,6 +83,15 @@ codes! {
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
     PLAN_DAMAGED = 404: "a plan is damaged";
 
+    MODEL_CHANGED = 601: "the plan was made for another model";
+    STEP_SIZE = 603: "a step is larger than the plan allows";
+    LOGITS_NAN = 604: "the logits are not numbers";
+    ID_OUTSIDE = 605: "an id selects a row that does not exist";
+    UNSUPPORTED_LAUNCH = 606: "the CPU has no kernel for a launch of the plan";
+    MEMORY = 607: "there is not enough memory for a plan";
+    THREADS = 608: "the system refuses a thread";
+    WORKER_FAILED = 609: "a thread of the executor failed";
+    PLAN_FACT = 610: "a plan lacks a fact that running needs";
     CONTEXT_EXCEEDED = 650: "prompt and generation do not fit in the context";
     LOGITS_INVALID = 651: "a token cannot be chosen from the logits";
     TAP_UNMATCHED = 652: "a tap matches no named value";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ds4_ir::Value;
 use ds4_ir::entity::Entity as _;
 
+use super::weights::Tensor;
 use super::width::Width;
 use crate::cpu::products::Isa;
 
@@ -31,13 +32,11 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Work that is never divided.
-    pub(crate) fn whole(nanoseconds: usize) -> Size {
-        Size {
-            tasks: 1,
-            nanoseconds,
-        }
-    }
+    /// Nothing to do.
+    pub(crate) const NOTHING: Size = Size {
+        tasks: 0,
+        nanoseconds: 0,
+    };
 }
 
 /// What kernels know of a step.
@@ -53,6 +52,8 @@ pub(crate) struct StepView<'a> {
     pub(crate) width: Width,
     /// What goes wrong.
     pub(crate) faults: &'a Faults,
+    /// Tensors of the checkpoint.
+    pub(crate) tensors: &'a [Tensor],
 }
 
 impl StepView<'_> {
@@ -116,8 +117,10 @@ pub(crate) struct Scratch {
     pub(crate) scales: Vec<f32>,
     /// Sums of 16 codes.
     pub(crate) sums: Vec<i16>,
-    /// Starts of rows.
+    /// Starts of rows or columns.
     pub(crate) starts: Vec<usize>,
+    /// Where results go.
+    pub(crate) targets: Vec<usize>,
     /// Their weights.
     pub(crate) weights: Vec<f32>,
     /// Indices that go with them.

@@ -6,7 +6,7 @@ use super::access::Place;
 use super::extents::Ext;
 use super::kernel::{Kernel, Scratch, Size, StepView, grown};
 use super::nest::Nest;
-use super::program::{CHUNK, GROUPS, LANES, Program, RunProgram};
+use super::scalar_program::{CHUNK, GROUPS, LANES, Program, RunProgram};
 
 /// Rows shorter than this are packed, several to a chunk.
 const SHORT: usize = 64;

@@ -53,6 +53,15 @@ impl Nest {
         (nest.extents.len() <= MOST_AXES).then_some(nest)
     }
 
+    /// The nest of these axes as they are; `None` if there are too many.
+    pub(crate) fn unmerged(axes: &[Ext], operands: &[&[usize]]) -> Option<Nest> {
+        let nest = Nest {
+            extents: axes.to_vec(),
+            strides: operands.iter().map(|s| s.to_vec()).collect(),
+        };
+        (axes.len() <= MOST_AXES).then_some(nest)
+    }
+
     /// Takes the innermost axis off: its extent and the operands' strides. Extent `one` and stride 1 if there is none.
     pub(crate) fn pop(&mut self, one: Ext) -> (Ext, Vec<usize>) {
         match self.extents.pop() {
@@ -101,6 +110,11 @@ impl Walk<'_> {
     pub(crate) fn offset(&self, operand: usize) -> usize {
         let strides = &self.nest.strides[operand];
         strides.iter().zip(&self.at).map(|(s, i)| s * i).sum()
+    }
+
+    /// The index along an axis.
+    pub(crate) fn index(&self, axis: usize) -> usize {
+        self.at[axis]
     }
 
     /// Writes the offsets of all operands.

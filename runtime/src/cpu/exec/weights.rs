@@ -134,9 +134,4 @@ impl Tensor {
             at += count;
         }
     }
-
-    /// Bytes of a row.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.row_bytes
-    }
 }

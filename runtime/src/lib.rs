@@ -4,4 +4,5 @@ pub mod cpu;
 pub mod generate;
 pub mod output;
 pub mod sample;
+pub mod session;
 pub mod text;

@@ -1,0 +1,203 @@
+//! Opening: the plan and the model's files are mapped, checked and prepared.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ds4_ir::diagnostic::codes;
+use ds4_ir::graph::Graph;
+use ds4_ir::plan::{FileRow, Plan, PlanBytes};
+use ds4_ir::{Diagnostic, Place};
+use memmap2::Mmap;
+
+use super::taps::Taps;
+use super::{Entry, Session};
+use crate::cpu::exec::{Executor, FileBytes};
+use crate::cpu::products::Isa;
+use crate::generate::{Facts, Width};
+
+/// How a session is opened.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// The model's file or folder, if it is not where the plan remembers it.
+    pub model: Option<PathBuf>,
+    /// Threads that execute, the caller's included; as many as the machine runs at once if not given.
+    pub threads: Option<usize>,
+    /// Instruction-set level; the widest if not given.
+    pub isa: Option<Isa>,
+}
+
+impl Session {
+    /// Opens a plan with its model.
+    ///
+    /// # Errors
+    /// The plan or the model's files cannot be read, are damaged or do not belong together, or the machine refuses
+    /// memory or threads.
+    pub fn open(plan: &Path, options: &OpenOptions) -> Result<Session, Diagnostic> {
+        let name = plan.display().to_string();
+        let bytes = PlanBytes::open(map(plan)?, &name)?;
+        let (graph, tables, _) = bytes.verified()?;
+        let files = model_files(&tables, plan, options.model.as_deref())?;
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = options.threads.unwrap_or_else(cores);
+        let isa = options.isa.unwrap_or_else(Isa::best);
+        let executor = Executor::new(&graph, &tables, files, threads, isa)?;
+        let entries = entries(&graph, &tables, &executor, &name)?;
+        let plan_hash = blake3::hash(&map(plan)?).to_hex().to_string();
+        let facts = Facts {
+            plan_hash,
+            threads: executor.threads(),
+            isa: isa.name().into(),
+            ..facts(&tables, &entries, &name)?
+        };
+        Ok(Session {
+            facts,
+            executor,
+            entries,
+            position: 0,
+            last: None,
+            logits: Vec::new(),
+            taps: Taps::default(),
+            plan: bytes,
+        })
+    }
+}
+
+fn map(path: &Path) -> Result<Mmap, Diagnostic> {
+    let refused = |error: std::io::Error| {
+        Diagnostic::new(codes::FILE_OPEN, "a file cannot be opened or mapped")
+            .at(Place::file(path.display().to_string()))
+            .wanted("a file that can be read", error)
+            .help("check the path and its permissions")
+    };
+    let file = File::open(path).map_err(refused)?;
+    // SAFETY: the mapping is private to this process and read-only; that nobody cuts or rewrites the file while it
+    // runs is asked of the user, as of every reader of mapped models.
+    unsafe { Mmap::map(&file) }.map_err(refused)
+}
+
+/// The model's files in the order of the plan, each checked against it.
+fn model_files(
+    plan: &Plan<'_>,
+    plan_path: &Path,
+    model: Option<&Path>,
+) -> Result<Vec<FileBytes>, Diagnostic> {
+    let remembered = plan.option("model.path").unwrap_or("");
+    let folder = plan_path.parent().unwrap_or(Path::new(""));
+    let path = model.map_or_else(|| folder.join(remembered), Path::to_path_buf);
+    let paths = file_paths(plan, &path)?;
+    let files = plan.files.iter().zip(paths);
+    files
+        .map(|(row, path)| {
+            let bytes = map(&path)?;
+            check_file(row, &path, &bytes)?;
+            Ok(Box::new(bytes) as FileBytes)
+        })
+        .collect()
+}
+
+/// A single file may have any name; several are found by theirs in the model's folder.
+fn file_paths(plan: &Plan<'_>, model: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    if !model.exists() {
+        return Err(
+            Diagnostic::new(codes::FILE_OPEN, "the model is not where the plan says")
+                .at(Place::file(model.display().to_string()))
+                .wanted("the model that the plan was made for", "nothing there")
+                .help("name the model with --model PATH"),
+        );
+    }
+    let folder = match model.is_dir() {
+        true => model,
+        false if plan.files.len() == 1 => return Ok(vec![model.to_path_buf()]),
+        false => model.parent().unwrap_or(Path::new("")),
+    };
+    let files = plan.files.iter();
+    Ok(files.map(|row| folder.join(plan.str(row.path))).collect())
+}
+
+fn check_file(row: &FileRow, path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
+    let other = |wanted: String, found: String| {
+        Diagnostic::new(codes::MODEL_CHANGED, "the plan was made for another model")
+            .at(Place::file(path.display().to_string()))
+            .wanted(wanted, found)
+            .help("name the right model with --model PATH, or compile this one again")
+    };
+    if bytes.len() as u64 != row.size {
+        return Err(other(
+            format!("{} bytes", row.size),
+            format!("{} bytes", bytes.len()),
+        ));
+    }
+    let header = blake3::hash(&bytes[..row.header_len as usize]);
+    if header.as_bytes() != &row.header_hash {
+        let wanted = blake3::Hash::from_bytes(row.header_hash).to_hex();
+        return Err(other(
+            format!("a header with BLAKE3 {wanted}"),
+            header.to_hex().to_string(),
+        ));
+    }
+    Ok(())
+}
+
+/// The entry points with their logits, ascending by columns.
+fn entries(
+    graph: &Graph<'_>,
+    plan: &Plan<'_>,
+    executor: &Executor,
+    name: &str,
+) -> Result<Vec<Entry>, Diagnostic> {
+    let missing = |what: &str| {
+        Diagnostic::new(codes::PLAN_FACT, format!("the plan lacks {what}"))
+            .at(Place::file(name))
+            .help("compile the model again with `ds4c compile`")
+    };
+    let logits = graph
+        .output("logits")
+        .ok_or_else(|| missing("the output `logits`"))?;
+    let mut entries = Vec::new();
+    for (index, row) in plan.entries.iter().enumerate() {
+        let reader = executor.readers(graph, plan, index, &[logits]).pop();
+        let reader = reader.flatten().filter(|r| r.ty == ds4_ir::Type::F32);
+        entries.push(Entry {
+            index,
+            width: Width {
+                columns: row.columns as usize,
+                outputs: row.outputs as usize,
+            },
+            logits: reader.ok_or_else(|| missing("memory for `logits`"))?,
+        });
+    }
+    entries.sort_by_key(|e| e.width.columns);
+    match entries.is_empty() {
+        true => Err(missing("entry points")),
+        false => Ok(entries),
+    }
+}
+
+/// What the plan says of its model; the machine's part is filled in by the caller.
+fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagnostic> {
+    let option = |key: &str| plan.option(key).unwrap_or("");
+    let vocabulary = option("model.vocab_size").parse().map_err(|_| {
+        Diagnostic::new(codes::PLAN_FACT, "the plan lacks the vocabulary's size")
+            .at(Place::item(name, "option model.vocab_size"))
+            .wanted("a number", option("model.vocab_size"))
+            .help("compile the model again with `ds4c compile`")
+    })?;
+    let (narrow, wide) = (entries.len().saturating_sub(2), entries.len() - 1);
+    let model_name = Some(option("model.name")).filter(|n| !n.is_empty());
+    Ok(Facts {
+        plan: name.into(),
+        plan_hash: String::new(),
+        model: model_name.unwrap_or(option("model.path")).into(),
+        vocabulary,
+        context: plan.context[0] as usize,
+        decode: entries[narrow].width,
+        prefill: entries[wide].width,
+        begin: option("model.bos").parse().ok(),
+        end: option("model.eos")
+            .split(',')
+            .filter_map(|id| id.trim().parse().ok())
+            .collect(),
+        threads: 0,
+        isa: String::new(),
+    })
+}

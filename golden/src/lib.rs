@@ -1,1 +1,20 @@
-//! golden
+//! Golden files and the equivalence suites.
+//!
+//! `golden/oracle` holds small random checkpoints with the numbers that an independent float64 implementation gives for
+//! them, `golden/models` a small trained model, `golden/formats` decoded blocks of every storage format. [`oracle`] reads
+//! them, [`weights`] gives the evaluator a checkpoint's rows, [`evaluated`] runs whole models through the evaluator. The
+//! suites themselves are this crate's tests.
+
+pub mod aligned;
+pub mod evaluated;
+pub mod fuzz;
+pub mod oracle;
+pub mod run;
+pub mod weights;
+
+use std::path::PathBuf;
+
+/// A file or folder of this crate's data.
+pub fn data(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}

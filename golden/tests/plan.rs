@@ -1,0 +1,110 @@
+//! Plan files: the same bytes twice, and every damage refused with its diagnostic.
+
+use std::path::Path;
+
+use ds4_compiler::assemble::{compile, remembered_path};
+use ds4_golden::aligned::Aligned;
+use ds4_golden::run::Source;
+use ds4_ir::plan::PlanBytes;
+use ds4_ir::plan::file::plan_bytes;
+
+fn bytes_of(path: &str) -> Vec<u8> {
+    let source = Source::open(path).unwrap();
+    let compiled = compile(&source.checkpoint, &source.model, &source.options(|_| ()), "model.gguf").unwrap();
+    plan_bytes(&compiled.graph, &compiled.plan)
+}
+
+fn refused(bytes: &[u8]) -> String {
+    let opened = PlanBytes::open(Aligned::new(bytes), "p.ds4plan");
+    match opened.and_then(|plan| plan.verified().map(|_| ())) {
+        Ok(()) => panic!("a damaged plan was accepted"),
+        Err(diagnostic) => diagnostic.to_string(),
+    }
+}
+
+/// Number, offset and length of every section, read from the table as the format says.
+fn sections(bytes: &[u8]) -> Vec<(u32, usize, usize)> {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
+    (0..word(12) as usize).map(|i| 64 + i * 64).map(|row| (word(row), long(row + 8), long(row + 16))).collect()
+}
+
+#[test]
+fn compiling_twice_gives_the_same_bytes() {
+    for path in ["oracle/tiny-a", "oracle/tiny-f", "models/kjv-9m/model.q2.gguf"] {
+        let (a, b) = (bytes_of(path), bytes_of(path));
+        assert!(a == b, "{path}");
+        let plan = PlanBytes::open(Aligned::new(&a), "p.ds4plan").unwrap();
+        plan.verified().unwrap();
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_any_section_is_refused() {
+    let bytes = bytes_of("oracle/tiny-a");
+    let mut seen = 0;
+    for (number, offset, len) in sections(&bytes) {
+        if len == 0 {
+            continue;
+        }
+        for at in [offset, offset + len / 2, offset + len - 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            let text = refused(&damaged);
+            assert!(text.contains(&format!("section {number} does not match its hash")), "{text}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} sections");
+    for at in 0..64 + sections(&bytes).len() * 64 {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        refused(&damaged);
+    }
+}
+
+#[test]
+fn a_plan_cut_anywhere_is_refused() {
+    let bytes = bytes_of("oracle/tiny-a");
+    let boundaries = sections(&bytes).into_iter().flat_map(|(_, offset, len)| [offset, offset + len]);
+    for at in boundaries.chain([0, 1, 63, 64, 65, bytes.len() - 1]).filter(|&at| at < bytes.len()) {
+        refused(&bytes[..at]);
+    }
+    refused(&[&bytes[..], &[0; 64]].concat());
+}
+
+#[test]
+fn damage_has_its_own_diagnostics() {
+    let bytes = bytes_of("oracle/tiny-a");
+    let changed = |at: usize, with: &[u8]| {
+        let mut damaged = bytes.clone();
+        damaged[at..at + with.len()].copy_from_slice(with);
+        refused(&damaged)
+    };
+    insta::assert_snapshot!("plan_no_plan", changed(0, b"GGUF"));
+    insta::assert_snapshot!("plan_other_version", changed(8, &7u32.to_le_bytes()));
+    insta::assert_snapshot!("plan_other_contract", changed(24, b"rn32-v9\0"));
+    insta::assert_snapshot!("plan_flipped_bit", changed(sections(&bytes)[3].1, &[0xff]));
+    insta::assert_snapshot!("plan_cut", refused(&bytes[..bytes.len() / 2]));
+    insta::assert_snapshot!("plan_empty", refused(&[]));
+}
+
+/// Words of any section changed and the hashes made to fit: whatever the content, the answer is a plan or a diagnostic.
+#[test]
+fn a_plan_of_any_content_is_checked() {
+    let bytes = bytes_of("oracle/tiny-r");
+    let mut fuzzer = ds4_golden::fuzz::PlanFuzzer::new(bytes, 1);
+    for _ in 0..3000 {
+        fuzzer.step();
+    }
+    assert!(fuzzer.refused > 1000, "mutations matter: {} of 3000 refused", fuzzer.refused);
+}
+
+#[test]
+fn a_plan_remembers_its_model_relative_to_itself() {
+    let path = |model: &str, plan: &str| remembered_path(Path::new(model), Path::new(plan));
+    assert_eq!(path("models/a.gguf", "a.ds4plan"), "models/a.gguf");
+    assert_eq!(path("models/a.gguf", "models/a.ds4plan"), "a.gguf");
+    assert_eq!(path("./models/a.gguf", "out/b/a.ds4plan"), "../../models/a.gguf");
+    assert_eq!(path("/models/a.gguf", "out/a.ds4plan"), "/models/a.gguf");
+}

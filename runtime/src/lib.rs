@@ -1,5 +1,6 @@
 //! runtime
 
+pub mod command;
 pub mod cpu;
 pub mod generate;
 pub mod output;

@@ -32,7 +32,7 @@ pub fn read_npz(path: &Path) -> std::io::Result<BTreeMap<String, Array>> {
     let mut arrays = BTreeMap::new();
     for i in 0..archive.len() {
         let file = archive.by_index(i)?;
-        let name = file.name().trim_end_matches(".npy").to_string();
+        let name = file.name()?.trim_end_matches(".npy").to_string();
         let array = read_array(file, &name)?;
         arrays.insert(name, array);
     }

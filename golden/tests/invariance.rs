@@ -4,7 +4,7 @@ use ds4_compiler::lower::{Activations, lower};
 use ds4_golden::oracle::read_npz;
 use ds4_golden::run::{self, Source, TINY, expected};
 use ds4_golden::{evaluated, weights::Rows};
-use ds4_runtime::cpu::Isa;
+use ds4_runtime::cpu::products::Isa;
 use ds4_runtime::session::{OpenOptions, Session};
 
 const CHUNKS: [usize; 8] = [1, 2, 5, 7, 8, 32, 128, 300];

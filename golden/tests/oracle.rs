@@ -70,7 +70,7 @@ fn check_choices(name: &str, s: &mut Session, e: &BTreeMap<String, Array>) {
     s.reset();
     s.step(&tokens, 1).unwrap();
     let taps: BTreeMap<String, (Vec<usize>, Vec<u32>)> =
-        s.taps().iter().map(|t| (t.name.clone(), (t.extents.clone(), t.words.clone()))).collect();
+        s.taps().iter().map(|t| (t.name.to_string(), (t.extents.to_vec(), t.words.to_vec()))).collect();
     let positions = e["positions"].ids();
     for layer in 0..layers {
         let (extents, ids) = &taps[&format!("layer.{layer}.route.ids")];
@@ -100,7 +100,7 @@ fn check_choices(name: &str, s: &mut Session, e: &BTreeMap<String, Array>) {
             }
         }
     }
-    s.set_taps::<String>(&[]).unwrap();
+    s.set_taps(&[]).unwrap();
 }
 
 #[test]

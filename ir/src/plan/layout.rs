@@ -30,6 +30,8 @@ pub struct Layout {
     pub root: Root,
     /// First element, counted in elements of the root.
     pub offset: usize,
+    /// Largest extents at the entry point's bounds.
+    pub extents: Vec<usize>,
     /// Elements of the root between neighbours along each axis; 0 where the value is broadcast.
     pub strides: Vec<usize>,
     /// What a step adds to the offset: the value of a dimension times a number of elements (slices whose start follows
@@ -39,19 +41,20 @@ pub struct Layout {
 
 impl Layout {
     fn whole(root: Root, extents: &[usize]) -> Layout {
-        Layout {
-            root,
-            offset: 0,
-            strides: packed(extents),
-            shifts: Vec::new(),
-        }
+        Layout { root, offset: 0, extents: extents.to_vec(), strides: packed(extents), shifts: Vec::new() }
     }
 
     fn with_strides(&self, strides: Vec<usize>) -> Layout {
-        Layout {
-            strides,
-            ..self.clone()
-        }
+        Layout { strides, ..self.clone() }
+    }
+
+    /// Whether `place` gives every element of this value the same place: strides of axes with one index do not matter.
+    fn is_at(&self, place: &Layout) -> bool {
+        let mut axes = self.extents.iter().zip(self.strides.iter().zip(&place.strides));
+        self.root == place.root
+            && self.offset == place.offset
+            && self.shifts == place.shifts
+            && axes.all(|(&extent, (a, b))| extent <= 1 || a == b)
     }
 }
 
@@ -85,6 +88,10 @@ pub fn layouts(graph: &Graph<'_>, bounds: Bounds, slots: &[SlotRow]) -> Vec<Opti
     for v in graph.values() {
         if finder.found[v.0 as usize].is_none() {
             finder.found[v.0 as usize] = finder.unstored(v);
+        }
+        let extents = finder.extents(v);
+        if let Some(layout) = &mut finder.found[v.0 as usize] {
+            layout.extents = extents;
         }
     }
     finder.found
@@ -197,7 +204,7 @@ pub fn lies_within(graph: &Graph<'_>, found: &[Option<Layout>], concat: Value, o
         Some(Layout { offset: outer.offset + start * outer.strides[axis], ..outer.clone() })
     };
     let layout = found[operand.0 as usize].as_ref();
-    layout.is_some_and(|l| matches!(l.root, Root::Slot(_))) && layout == place().as_ref()
+    layout.zip(place().as_ref()).is_some_and(|(l, place)| matches!(l.root, Root::Slot(_)) && l.is_at(place))
 }
 
 /// Elements of the concat's axis in front of an operand, if they are constant.

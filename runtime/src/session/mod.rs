@@ -56,10 +56,7 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
-            .field("facts", &self.facts)
-            .field("position", &self.position)
-            .finish_non_exhaustive()
+        f.debug_struct("Session").field("facts", &self.facts).field("position", &self.position).finish_non_exhaustive()
     }
 }
 
@@ -111,20 +108,14 @@ impl Session {
     /// A token, the context or the width of the step is out of range, or the step itself fails; then nothing changes.
     pub fn step(&mut self, tokens: &[u32], outputs: usize) -> Result<(), Diagnostic> {
         let at = self.check_step(tokens, outputs)?;
-        let step = Step {
-            position: self.position as u32,
-            columns: tokens.len() as u32,
-            outputs: outputs as u32,
-        };
+        let step = Step { position: self.position as u32, columns: tokens.len() as u32, outputs: outputs as u32 };
         self.last = None;
         let (graph, _) = self.plan.tables()?;
         let entry = &self.entries[at];
         self.taps.begin(at, step);
         let taps = &mut self.taps;
         match taps.is_empty() {
-            true => self
-                .executor
-                .run(&graph, entry.index, step, tokens, None)?,
+            true => self.executor.run(&graph, entry.index, step, tokens, None)?,
             false => self.executor.run(
                 &graph,
                 entry.index,
@@ -174,35 +165,27 @@ impl Session {
 
     /// The smallest entry point that takes so many columns and outputs.
     fn entry(&self, columns: usize, outputs: usize) -> Option<usize> {
-        self.entries
-            .iter()
-            .position(|e| columns <= e.width.columns && outputs <= e.width.outputs)
+        self.entries.iter().position(|e| columns <= e.width.columns && outputs <= e.width.outputs)
     }
 
     fn check_step(&self, tokens: &[u32], outputs: usize) -> Result<usize, Diagnostic> {
         let vocabulary = self.facts.vocabulary;
         if let Some(&token) = tokens.iter().find(|&&t| t as usize >= vocabulary) {
-            return Err(
-                Diagnostic::new(codes::TOKEN_RANGE, "a token is outside of the vocabulary")
-                    .wanted(format!("ids below {vocabulary}"), token)
-                    .help("give ids that this model's tokenizer makes"),
-            );
+            return Err(Diagnostic::new(codes::TOKEN_RANGE, "a token is outside of the vocabulary")
+                .wanted(format!("ids below {vocabulary}"), token)
+                .help("give ids that this model's tokenizer makes"));
         }
         if self.position + tokens.len() > self.facts.context {
-            return Err(Diagnostic::new(
-                codes::CONTEXT_EXCEEDED,
-                "the step goes beyond the context",
-            )
-            .wanted(
-                format!("at most {} tokens in a sequence", self.facts.context),
-                format!("{} and {} more", self.position, tokens.len()),
-            )
-            .help("compile with a longer --context, or begin a new sequence"));
+            return Err(Diagnostic::new(codes::CONTEXT_EXCEEDED, "the step goes beyond the context")
+                .wanted(
+                    format!("at most {} tokens in a sequence", self.facts.context),
+                    format!("{} and {} more", self.position, tokens.len()),
+                )
+                .help("compile with a longer --context, or begin a new sequence"));
         }
         let fits = self.entry(tokens.len(), outputs);
         let sane = !tokens.is_empty() && outputs <= tokens.len();
-        fits.filter(|_| sane)
-            .ok_or_else(|| self.wrong_size(tokens.len(), outputs))
+        fits.filter(|_| sane).ok_or_else(|| self.wrong_size(tokens.len(), outputs))
     }
 
     fn wrong_size(&self, columns: usize, outputs: usize) -> Diagnostic {
@@ -212,10 +195,10 @@ impl Session {
         });
         Diagnostic::new(codes::STEP_SIZE, "no entry point of the plan takes the step")
             .at(Place::file(&self.facts.plan))
-            .wanted(
-                widths.collect::<Vec<_>>().join(", or "),
-                format!("{columns} tokens with logits of {outputs}"),
-            )
+            .wanted(widths.collect::<Vec<_>>().join(", or "), format!("{columns} tokens with logits of {outputs}"))
             .help("feed fewer tokens at a time, or compile with a larger --prefill")
     }
 }
+
+#[cfg(test)]
+mod tests;

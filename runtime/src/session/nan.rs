@@ -13,13 +13,10 @@ impl Session {
     /// Runs the step again and names the first value that has a NaN.
     pub(super) fn find_nan(&mut self, at: usize, step: Step, tokens: &[u32]) -> Diagnostic {
         match self.first_nan(at, step, tokens) {
-            Ok(place) => Diagnostic::new(
-                codes::LOGITS_NAN,
-                "the logits are not numbers: a NaN came up on the way",
-            )
-            .at(Place::item(&self.facts.plan, place))
-            .wanted("finite values", "NaN")
-            .help("the model's weights, or the input to this tensor, overflow; tap the tensors before it"),
+            Ok(place) => Diagnostic::new(codes::LOGITS_NAN, "the logits are not numbers: a NaN came up on the way")
+                .at(Place::item(&self.facts.plan, place))
+                .wanted("finite values", "NaN")
+                .help("the model's weights, or the input to this tensor, overflow; tap the tensors before it"),
             Err(diagnostic) => diagnostic,
         }
     }
@@ -58,10 +55,7 @@ impl Session {
 /// Float values all of whose elements mean something.
 fn watched(graph: &Graph<'_>, facts: &Facts) -> Vec<Value> {
     let whole = |v: &Value| facts.guard[v.0 as usize] == Guard::NONE;
-    graph
-        .values()
-        .filter(|v| graph.ty(*v) == Type::F32 && whole(v))
-        .collect()
+    graph.values().filter(|v| graph.ty(*v) == Type::F32 && whole(v)).collect()
 }
 
 /// Span and operation of a value, with its name or that of the next named value behind it.

@@ -76,11 +76,7 @@ fn map(path: &Path) -> Result<Mmap, Diagnostic> {
 }
 
 /// The model's files in the order of the plan, each checked against it.
-fn model_files(
-    plan: &Plan<'_>,
-    plan_path: &Path,
-    model: Option<&Path>,
-) -> Result<Vec<FileBytes>, Diagnostic> {
+fn model_files(plan: &Plan<'_>, plan_path: &Path, model: Option<&Path>) -> Result<Vec<FileBytes>, Diagnostic> {
     let remembered = plan.option("model.path").unwrap_or("");
     let folder = plan_path.parent().unwrap_or(Path::new(""));
     let path = model.map_or_else(|| folder.join(remembered), Path::to_path_buf);
@@ -98,12 +94,10 @@ fn model_files(
 /// A single file may have any name; several are found by theirs in the model's folder.
 fn file_paths(plan: &Plan<'_>, model: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
     if !model.exists() {
-        return Err(
-            Diagnostic::new(codes::FILE_OPEN, "the model is not where the plan says")
-                .at(Place::file(model.display().to_string()))
-                .wanted("the model that the plan was made for", "nothing there")
-                .help("name the model with --model PATH"),
-        );
+        return Err(Diagnostic::new(codes::FILE_OPEN, "the model is not where the plan says")
+            .at(Place::file(model.display().to_string()))
+            .wanted("the model that the plan was made for", "nothing there")
+            .help("name the model with --model PATH"));
     }
     let folder = match model.is_dir() {
         true => model,
@@ -122,47 +116,31 @@ fn check_file(row: &FileRow, path: &Path, bytes: &[u8]) -> Result<(), Diagnostic
             .help("name the right model with --model PATH, or compile this one again")
     };
     if bytes.len() as u64 != row.size {
-        return Err(other(
-            format!("{} bytes", row.size),
-            format!("{} bytes", bytes.len()),
-        ));
+        return Err(other(format!("{} bytes", row.size), format!("{} bytes", bytes.len())));
     }
     let header = blake3::hash(&bytes[..row.header_len as usize]);
     if header.as_bytes() != &row.header_hash {
         let wanted = blake3::Hash::from_bytes(row.header_hash).to_hex();
-        return Err(other(
-            format!("a header with BLAKE3 {wanted}"),
-            header.to_hex().to_string(),
-        ));
+        return Err(other(format!("a header with BLAKE3 {wanted}"), header.to_hex().to_string()));
     }
     Ok(())
 }
 
 /// The entry points with their logits, ascending by columns.
-fn entries(
-    graph: &Graph<'_>,
-    plan: &Plan<'_>,
-    executor: &Executor,
-    name: &str,
-) -> Result<Vec<Entry>, Diagnostic> {
+fn entries(graph: &Graph<'_>, plan: &Plan<'_>, executor: &Executor, name: &str) -> Result<Vec<Entry>, Diagnostic> {
     let missing = |what: &str| {
         Diagnostic::new(codes::PLAN_FACT, format!("the plan lacks {what}"))
             .at(Place::file(name))
             .help("compile the model again with `ds4c compile`")
     };
-    let logits = graph
-        .output("logits")
-        .ok_or_else(|| missing("the output `logits`"))?;
+    let logits = graph.output("logits").ok_or_else(|| missing("the output `logits`"))?;
     let mut entries = Vec::new();
     for (index, row) in plan.entries.iter().enumerate() {
         let reader = executor.readers(graph, plan, index, &[logits]).pop();
         let reader = reader.flatten().filter(|r| r.ty == ds4_ir::Type::F32);
         entries.push(Entry {
             index,
-            width: Width {
-                columns: row.columns as usize,
-                outputs: row.outputs as usize,
-            },
+            width: Width { columns: row.columns as usize, outputs: row.outputs as usize },
             logits: reader.ok_or_else(|| missing("memory for `logits`"))?,
         });
     }
@@ -193,10 +171,7 @@ fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagno
         decode: entries[narrow].width,
         prefill: entries[wide].width,
         begin: option("model.bos").parse().ok(),
-        end: option("model.eos")
-            .split(',')
-            .filter_map(|id| id.trim().parse().ok())
-            .collect(),
+        end: option("model.eos").split(',').filter_map(|id| id.trim().parse().ok()).collect(),
         threads: 0,
         isa: String::new(),
     })

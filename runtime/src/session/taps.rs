@@ -76,10 +76,7 @@ fn appends(graph: &Graph<'_>, v: Value) -> bool {
     let op = |d: &ds4_ir::Dim| DimOp::of(graph.dims[d.0 as usize]);
     match graph.dims_of(v).split_first() {
         Some((first, rest)) => {
-            let grows = matches!(
-                op(first),
-                Some(DimOp::Columns | DimOp::Outputs | DimOp::Completed(_))
-            );
+            let grows = matches!(op(first), Some(DimOp::Columns | DimOp::Outputs | DimOp::Completed(_)));
             grows && rest.iter().all(|d| matches!(op(d), Some(DimOp::Const(_))))
         }
         None => false,
@@ -104,10 +101,7 @@ impl Session {
     pub fn set_taps(&mut self, names: &[String]) -> Result<(), Diagnostic> {
         let list = names.iter().map(|name| self.tap(name));
         let list = list.collect::<Result<_, _>>()?;
-        self.taps = Taps {
-            list,
-            ..Taps::default()
-        };
+        self.taps = Taps { list, ..Taps::default() };
         Ok(())
     }
 

@@ -101,11 +101,6 @@ impl Access {
 
     /// The place with another pointer as base.
     pub(crate) fn place(&self, base: Ptr) -> Place {
-        Place {
-            base,
-            len: self.len,
-            offset: self.offset,
-            shifts: self.shifts.clone().into(),
-        }
+        Place { base, len: self.len, offset: self.offset, shifts: self.shifts.clone().into() }
     }
 }

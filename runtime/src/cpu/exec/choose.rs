@@ -39,10 +39,7 @@ pub(crate) struct Choose {
 impl Kernel for Choose {
     fn size(&self, step: &StepView<'_>) -> Size {
         let rows = self.rows.count(step.values);
-        Size {
-            tasks: rows,
-            nanoseconds: rows * (50 + 4 * step.get(self.n)),
-        }
+        Size { tasks: rows, nanoseconds: rows * (50 + 4 * step.get(self.n)) }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
@@ -110,9 +107,7 @@ impl Choose {
             indices.push(i as u32);
         }
         if k < indices.len() && k > 0 {
-            indices.select_nth_unstable_by(k - 1, |&i, &j| {
-                self.rank(row, j).cmp(&self.rank(row, i)).then(i.cmp(&j))
-            });
+            indices.select_nth_unstable_by(k - 1, |&i, &j| self.rank(row, j).cmp(&self.rank(row, i)).then(i.cmp(&j)));
         }
         indices.truncate(k);
         indices.sort_unstable();

@@ -92,12 +92,7 @@ pub(crate) fn program(
     if let Some((v, _)) = pass.launches()?.first() {
         return Err(unsupported(graph, *v, "it has no memory"));
     }
-    Ok(Program {
-        kernels: pass.kernels,
-        extents: pass.wiring.extents,
-        slots: pass.wiring.slots,
-        _pool: pass.pool,
-    })
+    Ok(Program { kernels: pass.kernels, extents: pass.wiring.extents, slots: pass.wiring.slots, _pool: pass.pool })
 }
 
 /// Slots that the plan does not have.
@@ -130,31 +125,21 @@ fn interiors(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Extra {
 }
 
 /// The plan's slots and those of `extra`, behind the plan's arena; values of one launch do not overlap.
-fn with_extra(
-    graph: &Graph<'_>,
-    plan: &Plan<'_>,
-    entry: &EntryRow,
-    extra: &Extra,
-) -> Result<Vec<SlotRow>, Diagnostic> {
+fn with_extra(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, extra: &Extra) -> Result<Vec<SlotRow>, Diagnostic> {
     let mut slots = entry.slots.of(plan.slots).to_vec();
     let bounds = plan.bounds(entry);
     let first = entry.arena_bytes.next_multiple_of(64);
     let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
     for (&value, launches) in &extra.launches {
         let extents = graph.max_extents(graph.value_shape[value.0 as usize], bounds);
-        let bytes = stored_bytes(graph.ty(value), &extents)
-            .ok_or_else(|| unsupported(graph, value, "it cannot be stored"))?;
+        let bytes =
+            stored_bytes(graph.ty(value), &extents).ok_or_else(|| unsupported(graph, value, "it cannot be stored"))?;
         let end = |l: &usize| ends.get(l).copied().unwrap_or(first);
         let offset = launches.iter().map(end).max().unwrap_or(first);
         for &launch in launches {
             ends.insert(launch, (offset + bytes).next_multiple_of(64));
         }
-        slots.push(SlotRow {
-            value,
-            within: value,
-            offset,
-            bytes,
-        });
+        slots.push(SlotRow { value, within: value, offset, bytes });
     }
     slots.sort_by_key(|slot| slot.value);
     Ok(slots)
@@ -164,12 +149,9 @@ fn with_extra(
 fn unsupported(graph: &Graph<'_>, v: Value, why: &str) -> Diagnostic {
     let path = graph.span_path(graph.value_span[v.0 as usize]);
     let op = graph.op(v).name();
-    Diagnostic::new(
-        codes::UNSUPPORTED_LAUNCH,
-        format!("the CPU has no kernel for a `{op}` of the plan: {why}"),
-    )
-    .at(SourcePlace::item("the plan", format!("{v} in `{path}`")))
-    .help("this is a fault of the compiler that wrote the plan; report it with the plan")
+    Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("the CPU has no kernel for a `{op}` of the plan: {why}"))
+        .at(SourcePlace::item("the plan", format!("{v} in `{path}`")))
+        .help("this is a fault of the compiler that wrote the plan; report it with the plan")
 }
 
 /// One walk over the launches of an entry point.
@@ -195,15 +177,7 @@ impl<'a> Pass<'a> {
     ) -> Pass<'a> {
         let bounds = plan.bounds(entry);
         let layouts = layouts(graph, bounds, &slots);
-        let wiring = Wiring {
-            graph,
-            plan,
-            bounds,
-            slots,
-            layouts,
-            memory,
-            extents: Extents::default(),
-        };
+        let wiring = Wiring { graph, plan, bounds, slots, layouts, memory, extents: Extents::default() };
         Pass {
             wiring,
             pool: ConstantPool::default(),
@@ -240,16 +214,11 @@ impl<'a> Pass<'a> {
         for &operand in graph.args(v) {
             self.operand(operand, at)?;
         }
-        let prepared = Preparation {
-            wiring: &mut self.wiring,
-            pool: &mut self.pool,
-        }
-        .value(v);
+        let prepared = Preparation { wiring: &mut self.wiring, pool: &mut self.pool }.value(v);
         match prepared {
             Ok(kernels) => {
                 let kernels = kernels.into_iter();
-                self.kernels
-                    .extend(kernels.map(|kernel| Prepared { kernel, value: v }));
+                self.kernels.extend(kernels.map(|kernel| Prepared { kernel, value: v }));
                 Ok(())
             }
             Err(Refusal::Store(value)) => {

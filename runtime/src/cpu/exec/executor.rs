@@ -10,10 +10,10 @@ use memmap2::MmapMut;
 
 use super::access::Ptr;
 use super::entry::{self, Program};
-use super::kernel::{Faults, FaultKind, Scratch, StepView, part};
+use super::kernel::{FaultKind, Faults, Scratch, StepView, part};
 use super::weights::{Tensor, tensors};
-use super::wire::Memory;
 use super::width::Width;
+use super::wire::Memory;
 use crate::cpu::products::Isa;
 use crate::cpu::team::Team;
 
@@ -76,9 +76,7 @@ impl Executor {
             tensors: &tensors,
         };
         let slots = plan.entries.iter();
-        let slots: Vec<_> = slots
-            .map(|row| entry::slots(graph, plan, row, memory))
-            .collect::<Result<_, _>>()?;
+        let slots: Vec<_> = slots.map(|row| entry::slots(graph, plan, row, memory)).collect::<Result<_, _>>()?;
         let sizes = slots.iter().zip(plan.entries);
         let arena_bytes = sizes.map(|(s, row)| entry::arena_bytes(s, row)).max();
         let states = plan.state_places.iter().map(|p| p.offset + p.bytes);
@@ -87,9 +85,8 @@ impl Executor {
         memory.arena = Ptr(arena.as_mut_ptr());
         memory.state = Ptr(state.as_mut_ptr());
         let programs = plan.entries.iter().zip(slots);
-        let programs = programs
-            .map(|(row, slots)| entry::program(graph, plan, row, slots, memory))
-            .collect::<Result<_, _>>()?;
+        let programs =
+            programs.map(|(row, slots)| entry::program(graph, plan, row, slots, memory)).collect::<Result<_, _>>()?;
         let team = Team::new(threads).map_err(no_threads)?;
         let scratches = (0..team.workers()).map(|_| Worker(UnsafeCell::default()));
         Ok(Executor {
@@ -134,7 +131,7 @@ impl Executor {
         entry: usize,
         step: Step,
         tokens: &[u32],
-        after: Option<&mut dyn FnMut(Value, View<'_>)>,
+        after: Option<&mut Observer<'_>>,
     ) -> Result<(), Diagnostic> {
         let program = &mut self.programs[entry];
         program.extents.evaluate(graph, step);
@@ -146,10 +143,7 @@ impl Executor {
             faults: &self.faults,
             tensors: &self.tensors,
         };
-        let pool = Pool {
-            scratches: &self.scratches,
-            share_above: self.share_above,
-        };
+        let pool = Pool { scratches: &self.scratches, share_above: self.share_above };
         match after {
             None => {
                 for prepared in &program.kernels {
@@ -159,10 +153,7 @@ impl Executor {
             Some(after) => {
                 for prepared in &program.kernels {
                     run_kernel(&*prepared.kernel, &view, &mut self.team, pool)?;
-                    let memory = View {
-                        arena: &self.arena,
-                        state: &self.state,
-                    };
+                    let memory = View { arena: &self.arena, state: &self.state };
                     after(prepared.value, memory);
                 }
             }
@@ -203,10 +194,7 @@ impl Executor {
 
     /// The memory of intermediate values and states.
     pub(crate) fn view(&self) -> View<'_> {
-        View {
-            arena: &self.arena,
-            state: &self.state,
-        }
+        View { arena: &self.arena, state: &self.state }
     }
 
     /// Sets all states to their beginning.
@@ -214,6 +202,9 @@ impl Executor {
         self.state.fill(0);
     }
 }
+
+/// Looks at memory behind a kernel that stored a value.
+pub type Observer<'a> = dyn FnMut(Value, View<'_>) + 'a;
 
 /// The memory of an executor, to look at.
 #[derive(Clone, Copy)]
@@ -271,18 +262,11 @@ fn check_files(plan: &Plan<'_>, files: &[&[u8]]) -> Result<(), Diagnostic> {
                 "a file of the model is shorter than when the plan was made",
             )
             .at(Place::file(plan.str(row.path)))
-            .wanted(
-                format!("{} bytes", row.size),
-                format!("{} bytes", bytes.len()),
-            )
+            .wanted(format!("{} bytes", row.size), format!("{} bytes", bytes.len()))
             .help("compile the model again, or restore the file"));
         }
     }
-    assert_eq!(
-        plan.files.len(),
-        files.len(),
-        "the caller maps every file of the plan"
-    );
+    assert_eq!(plan.files.len(), files.len(), "the caller maps every file of the plan");
     Ok(())
 }
 
@@ -310,9 +294,6 @@ fn fault(graph: &Graph<'_>, kind: FaultKind, value: Value) -> Diagnostic {
         FaultKind::Integer => "a stored integer does not fit 32 bits",
     };
     Diagnostic::new(codes::ID_OUTSIDE, message)
-        .at(Place::item(
-            "the step",
-            format!("{value} (`{}`) in `{path}`", graph.op(value).name()),
-        ))
+        .at(Place::item("the step", format!("{value} (`{}`) in `{path}`", graph.op(value).name())))
         .help("the model's integer tables are damaged, or the compiler is at fault")
 }

@@ -76,10 +76,7 @@ impl Extents {
             let (dim, factor) = self.rows[place as usize];
             if let Some(dim) = dim {
                 let value = ds4_ir::dim::dim_value(graph.dims, dim, step) as usize * factor;
-                assert!(
-                    value <= self.largest[place as usize],
-                    "a step's extents keep to the entry point's bounds"
-                );
+                assert!(value <= self.largest[place as usize], "a step's extents keep to the entry point's bounds");
                 self.values[place as usize] = value;
             }
         }

@@ -33,10 +33,7 @@ pub(crate) struct Size {
 
 impl Size {
     /// Nothing to do.
-    pub(crate) const NOTHING: Size = Size {
-        tasks: 0,
-        nanoseconds: 0,
-    };
+    pub(crate) const NOTHING: Size = Size { tasks: 0, nanoseconds: 0 };
 }
 
 /// What kernels know of a step.
@@ -82,9 +79,7 @@ impl Faults {
     #[cold]
     pub(crate) fn note(&self, kind: FaultKind, value: Value) {
         let word = 1 + 2 * (value.index() as u64) + u64::from(kind == FaultKind::Integer);
-        let _ = self
-            .0
-            .compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The fault, if there was one; forgets it.
@@ -102,9 +97,9 @@ impl Faults {
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// Registers of scalar programs.
-    pub(crate) registers: Vec<[u32; 16]>,
+    pub(crate) registers: Vec<u32>,
     /// Pointers to the registers.
-    pub(crate) pointers: Vec<*mut [u32; 16]>,
+    pub(crate) pointers: Vec<*mut u32>,
     /// Offsets of operands.
     pub(crate) offsets: Vec<usize>,
     /// Floats: columns, lanes, leaves.

@@ -6,7 +6,7 @@ use super::access::Place;
 use super::extents::Ext;
 use super::kernel::{Kernel, Scratch, Size, StepView, grown};
 use super::nest::Nest;
-use super::scalar_program::{CHUNK, GROUPS, LANES, Program, RunProgram};
+use super::scalar_program::{CHUNK, Program, RunProgram, piece};
 
 /// Rows shorter than this are packed, several to a chunk.
 const SHORT: usize = 64;
@@ -41,22 +41,14 @@ impl Kernel for Map {
             true => (rows * n).div_ceil(CHUNK),
             false => rows * n.div_ceil(CHUNK),
         };
-        Size {
-            tasks,
-            nanoseconds: rows * n * self.program.cost / 64,
-        }
+        Size { tasks, nanoseconds: rows * n * self.program.cost / 64 }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
-        let Scratch {
-            registers,
-            pointers,
-            offsets,
-            ..
-        } = scratch;
+        let Scratch { registers, pointers, offsets, .. } = scratch;
         let operands = self.places.len();
         let buffers = operands + self.program.temporaries;
-        let registers = grown(registers, buffers * GROUPS).as_mut_ptr();
+        let registers = grown(registers, buffers * CHUNK).as_mut_ptr();
         if pointers.len() < self.program.registers() {
             pointers.resize(self.program.registers(), std::ptr::null_mut());
         }
@@ -82,8 +74,8 @@ struct Run<'a> {
     map: &'a Map,
     step: &'a StepView<'a>,
     /// A chunk for each operand, then the temporaries.
-    registers: *mut [u32; LANES],
-    pointers: &'a mut [*mut [u32; LANES]],
+    registers: *mut u32,
+    pointers: &'a mut [*mut u32],
     offsets: &'a mut [usize],
 }
 
@@ -93,15 +85,15 @@ impl Run<'_> {
     }
 
     /// The chunk of scratch that belongs to an operand.
-    fn buffer(&self, operand: usize) -> *mut [u32; LANES] {
-        self.registers.wrapping_add(operand * GROUPS)
+    fn buffer(&self, operand: usize) -> *mut u32 {
+        self.registers.wrapping_add(operand * CHUNK)
     }
 
     fn set_constants(&mut self) {
         let inputs = self.inputs();
         let constants = &self.map.program.constants;
         for (i, constant) in constants.iter().enumerate() {
-            self.pointers[inputs + i] = constant.0.cast();
+            self.pointers[inputs + i] = constant.0.cast::<u32>();
         }
         let first = inputs + constants.len();
         for i in 0..self.map.program.temporaries {
@@ -109,12 +101,9 @@ impl Run<'_> {
         }
     }
 
+    /// Runs the program on `elements`, a size that [`piece`] gives.
     fn execute(&mut self, elements: usize) {
-        self.step.width.run(RunProgram {
-            program: &self.map.program,
-            pointers: self.pointers,
-            groups: elements.div_ceil(LANES),
-        });
+        self.step.width.run(RunProgram { program: &self.map.program, pointers: self.pointers, elements });
     }
 
     /// Tasks are chunks of rows: row by row, each cut into chunks.
@@ -127,8 +116,14 @@ impl Run<'_> {
         walk.offsets(self.offsets);
         let mut chunk = tasks.start % per_row;
         for _ in tasks {
-            let start = chunk * CHUNK;
-            self.chunk(start, CHUNK.min(n - start));
+            let mut start = chunk * CHUNK;
+            let end = n.min(start + CHUNK);
+            while start < end {
+                let size = piece(end - start);
+                let len = size.min(end - start);
+                self.piece(start, len, size);
+                start += len;
+            }
             chunk += 1;
             if chunk == per_row {
                 chunk = 0;
@@ -137,27 +132,27 @@ impl Run<'_> {
         }
     }
 
-    /// Elements `start .. start + len` of the current row.
-    fn chunk(&mut self, start: usize, len: usize) {
+    /// Elements `start .. start + len` of the current row, as a piece of `size`.
+    fn piece(&mut self, start: usize, len: usize, size: usize) {
         let inputs = self.inputs();
         for operand in 0..inputs {
-            self.pointers[operand] = self.input(operand, start, len);
+            self.pointers[operand] = self.input(operand, start, len, size);
         }
         let stride = self.map.inner_strides[inputs];
         let target = self.element(inputs, start * stride);
-        let direct = stride == 1 && len.is_multiple_of(LANES);
+        let direct = stride == 1 && len == size;
         let result = match direct {
-            true => target.cast(),
+            true => target,
             false => self.buffer(inputs),
         };
         if let Some(last) = self.pointers.last_mut() {
             *last = result;
         }
-        self.execute(len);
+        self.execute(size);
         if !direct {
             // SAFETY: `len` elements `stride` apart lie inside the output's slot (checked at load), and no other task
             // writes them; the buffer has a whole chunk.
-            unsafe { scatter(result.cast(), target, stride, len) };
+            unsafe { scatter(result, target, stride, len) };
         }
     }
 
@@ -167,16 +162,16 @@ impl Run<'_> {
         start.wrapping_add(self.offsets[operand] + at)
     }
 
-    /// Elements of an input, in place if they are a whole number of lane groups that lie together.
-    fn input(&self, operand: usize, start: usize, len: usize) -> *mut [u32; LANES] {
+    /// Elements of an input, in place if they are a whole piece and lie together.
+    fn input(&self, operand: usize, start: usize, len: usize, size: usize) -> *mut u32 {
         let stride = self.map.inner_strides[operand];
         let source = self.element(operand, start * stride);
-        if stride == 1 && len.is_multiple_of(LANES) {
-            return source.cast();
+        if stride == 1 && len == size {
+            return source;
         }
         let buffer = self.buffer(operand);
         // SAFETY: the elements lie inside the operand's memory (checked at load); the buffer has a whole chunk.
-        unsafe { collect(source, stride, buffer.cast(), len) };
+        unsafe { collect(source, stride, buffer, len) };
         buffer
     }
 
@@ -192,37 +187,43 @@ impl Run<'_> {
                 for operand in 0..map.program.inputs {
                     let stride = map.inner_strides[operand];
                     let source = run.element(operand, at * stride);
-                    let buffer = run.buffer(operand).cast::<u32>().wrapping_add(done);
+                    let buffer = run.buffer(operand).wrapping_add(done);
                     // SAFETY: as in `input`; `done + count` is at most a chunk.
                     unsafe { collect(source, stride, buffer, count) };
                 }
             });
             let inputs = self.inputs();
-            for operand in 0..inputs {
-                self.pointers[operand] = self.buffer(operand);
-            }
-            if let Some(last) = self.pointers.last_mut() {
-                *last = self.registers.wrapping_add(inputs * GROUPS);
-            }
-            self.execute(len);
+            self.pieces(len);
             self.each_run(start, len, |run, at, done, count| {
                 let stride = map.inner_strides[inputs];
                 let target = run.element(inputs, at * stride);
-                let buffer = run.buffer(inputs).cast::<u32>().wrapping_add(done);
+                let buffer = run.buffer(inputs).wrapping_add(done);
                 // SAFETY: as in `chunk`.
                 unsafe { scatter(buffer, target, stride, count) };
             });
         }
     }
 
+    /// Runs the program on `len` elements of the packed operands.
+    fn pieces(&mut self, len: usize) {
+        let inputs = self.inputs();
+        let mut start = 0;
+        while start < len {
+            let size = piece(len - start);
+            for operand in 0..inputs {
+                self.pointers[operand] = self.buffer(operand).wrapping_add(start);
+            }
+            if let Some(last) = self.pointers.last_mut() {
+                *last = self.registers.wrapping_add(inputs * CHUNK + start);
+            }
+            self.execute(size);
+            start += size;
+        }
+    }
+
     /// Calls `body(self, place in the row, elements done, elements)` for each piece of a row among elements
     /// `start .. start + len`.
-    fn each_run(
-        &mut self,
-        start: usize,
-        len: usize,
-        mut body: impl FnMut(&Self, usize, usize, usize),
-    ) {
+    fn each_run(&mut self, start: usize, len: usize, mut body: impl FnMut(&Self, usize, usize, usize)) {
         let map = self.map;
         let n = self.step.get(map.inner);
         let mut walk = map.outer.walk(self.step.values, start / n);

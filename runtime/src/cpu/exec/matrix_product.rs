@@ -69,10 +69,7 @@ impl Kernel for MatrixProduct {
             false => items * blocks,
         };
         let speed = if self.scales.is_some() { 16 } else { 8 };
-        Size {
-            tasks,
-            nanoseconds: items * columns * rows * self.k / speed,
-        }
+        Size { tasks, nanoseconds: items * columns * rows * self.k / speed }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
@@ -170,9 +167,7 @@ impl Run<'_> {
         while start < items {
             let id = self.buffers.indices[order[start] as usize];
             let same = order[start..].iter();
-            let count = same
-                .take_while(|&&i| self.buffers.indices[i as usize] == id)
-                .count();
+            let count = same.take_while(|&&i| self.buffers.indices[i as usize] == id).count();
             self.group(selection, id as usize, bound, &order[start..start + count], &rows);
             start += count;
         }
@@ -218,14 +213,7 @@ impl Run<'_> {
         order
     }
 
-    fn group(
-        &mut self,
-        selection: &Selection,
-        id: usize,
-        bound: usize,
-        items: &[u32],
-        rows: &Range<usize>,
-    ) {
+    fn group(&mut self, selection: &Selection, id: usize, bound: usize, items: &[u32], rows: &Range<usize>) {
         self.buffers.starts.clear();
         self.buffers.targets.clear();
         let mut w = 0;
@@ -267,10 +255,9 @@ impl Run<'_> {
             };
             for start in rows.clone().step_by(size) {
                 let piece = start..rows.end.min(start + size);
-                self.tensor
-                    .matrices(first + piece.start..first + piece.end, |matrix, at| {
-                        self.place(matrix, &columns, start + at, &targets, &mut results);
-                    });
+                self.tensor.matrices(first + piece.start..first + piece.end, |matrix, at| {
+                    self.place(matrix, &columns, start + at, &targets, &mut results);
+                });
             }
         } else {
             for row in rows {
@@ -284,14 +271,7 @@ impl Run<'_> {
     }
 
     /// All rows of `matrix` with all columns; the results begin at row `row`.
-    fn place(
-        &self,
-        matrix: &Matrix<'_>,
-        columns: &Columns<'_>,
-        row: usize,
-        targets: &[usize],
-        results: &mut Vec<f32>,
-    ) {
+    fn place(&self, matrix: &Matrix<'_>, columns: &Columns<'_>, row: usize, targets: &[usize], results: &mut Vec<f32>) {
         let (count, rows) = (columns.count(), matrix.rows);
         let target = |t: usize| {
             let place = targets[t] + row * self.p.out_row;
@@ -345,35 +325,18 @@ impl Run<'_> {
                 for (column, &start) in packed.chunks_exact_mut(k.max(1)).zip(&buffers.starts) {
                     // SAFETY: as above.
                     unsafe {
-                        super::map::collect(
-                            base.add(start),
-                            self.p.x_k,
-                            column.as_mut_ptr().cast(),
-                            k,
-                        );
+                        super::map::collect(base.add(start), self.p.x_k, column.as_mut_ptr().cast(), k);
                     }
                 }
                 packed
             }
         };
-        F32Columns {
-            values,
-            stride,
-            columns,
-        }
+        F32Columns { values, stride, columns }
     }
 
-    fn q8_columns<'b>(
-        &self,
-        buffers: &'b mut Scratch,
-        scales: Ptr,
-        stride: Option<usize>,
-    ) -> Q8Columns<'b> {
+    fn q8_columns<'b>(&self, buffers: &'b mut Scratch, scales: Ptr, stride: Option<usize>) -> Q8Columns<'b> {
         let (len, columns) = (self.p.k, buffers.starts.len());
-        let (codes, scales) = (
-            self.p.x.base.0.cast::<i8>().cast_const(),
-            scales.0.cast::<f32>().cast_const(),
-        );
+        let (codes, scales) = (self.p.x.base.0.cast::<i8>().cast_const(), scales.0.cast::<f32>().cast_const());
         let direct = columns == 1 || stride == Some(len);
         // SAFETY: codes and scales of all columns lie inside the operand's slot (checked at load), which no kernel
         // writes now.
@@ -384,14 +347,7 @@ impl Run<'_> {
                     std::slice::from_raw_parts(codes.add(start), columns * len),
                     std::slice::from_raw_parts(scales.add(start / 32), columns * len / 32),
                 ),
-                false => pack_q8(
-                    codes,
-                    scales,
-                    len,
-                    &buffers.starts,
-                    &mut buffers.codes,
-                    &mut buffers.scales,
-                ),
+                false => pack_q8(codes, scales, len, &buffers.starts, &mut buffers.codes, &mut buffers.scales),
             }
         };
         let sums = grown(&mut buffers.sums, columns * len / 16);
@@ -400,13 +356,7 @@ impl Run<'_> {
                 *sum = codes.iter().map(|&c| i16::from(c)).sum();
             }
         }
-        Q8Columns {
-            codes,
-            scales,
-            sums,
-            len,
-            columns,
-        }
+        Q8Columns { codes, scales, sums, len, columns }
     }
 }
 

@@ -41,8 +41,8 @@ mod weights;
 mod width;
 mod wire;
 
-pub use executor::{Executor, FileBytes, View};
+pub use executor::{Executor, FileBytes, Observer, View};
 pub use reader::Reader;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

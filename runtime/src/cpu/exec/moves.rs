@@ -22,10 +22,7 @@ pub(crate) struct Copy {
 impl Kernel for Copy {
     fn size(&self, step: &StepView<'_>) -> Size {
         let (rows, n) = (self.outer.count(step.values), step.get(self.inner));
-        Size {
-            tasks: if n == 0 { 0 } else { rows },
-            nanoseconds: rows * (5 + n / 8),
-        }
+        Size { tasks: if n == 0 { 0 } else { rows }, nanoseconds: rows * (5 + n / 8) }
     }
 
     fn run(&self, step: &StepView<'_>, _scratch: &mut Scratch, tasks: Range<usize>) {
@@ -39,13 +36,7 @@ impl Kernel for Copy {
             // writes the row.
             unsafe {
                 let (from, to) = (from.add(at[0]), to.add(at[1]));
-                match self.out_inner {
-                    1 => collect(from, self.source_inner, to, n),
-                    _ if self.source_inner == 1 => scatter(from, to, self.out_inner, n),
-                    _ => (0..n).for_each(|i| {
-                        *to.add(i * self.out_inner) = *from.add(i * self.source_inner);
-                    }),
-                }
+                move_words(from, self.source_inner, to, self.out_inner, n);
             }
             walk.advance(&mut at);
         }
@@ -54,35 +45,73 @@ impl Kernel for Copy {
 
 /// A `reshape` that strides cannot express: the elements in row-major order on both sides.
 pub(crate) struct Reshape {
-    pub(crate) from: Nest,
-    pub(crate) to: Nest,
-    pub(crate) source: Place,
-    pub(crate) out: Place,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
 }
+
+/// One side of a reshape.
+pub(crate) struct Side {
+    pub(crate) outer: Nest,
+    /// The innermost axis and its stride.
+    pub(crate) inner: Ext,
+    pub(crate) stride: usize,
+    pub(crate) place: Place,
+}
+
+/// Elements of a reshape's task.
+const PIECE: usize = 4096;
 
 impl Kernel for Reshape {
     fn size(&self, step: &StepView<'_>) -> Size {
-        let count = self.to.count(step.values);
-        Size {
-            tasks: count.div_ceil(1024),
-            nanoseconds: count * 4,
-        }
+        let count = self.to.outer.count(step.values) * step.get(self.to.inner);
+        Size { tasks: count.div_ceil(PIECE), nanoseconds: count }
     }
 
     fn run(&self, step: &StepView<'_>, _scratch: &mut Scratch, tasks: Range<usize>) {
-        let count = self.to.count(step.values);
-        let range = tasks.start * 1024..count.min(tasks.end * 1024);
-        let mut from = self.from.walk(step.values, range.start);
-        let mut to = self.to.walk(step.values, range.start);
+        let count = self.to.outer.count(step.values) * step.get(self.to.inner);
+        let range = tasks.start * PIECE..count.min(tasks.end * PIECE);
+        let (n, m) = (step.get(self.from.inner), step.get(self.to.inner));
+        let mut from = self.from.outer.walk(step.values, range.start / n);
+        let mut to = self.to.outer.walk(step.values, range.start / m);
         let (mut a, mut b) = ([0], [0]);
         from.offsets(&mut a);
         to.offsets(&mut b);
-        let (source, out) = (self.source.at(step.values), self.out.at(step.values));
-        for _ in range {
-            // SAFETY: both elements lie inside their memory (checked at load); this task alone writes its own.
-            unsafe { *out.add(b[0]) = *source.add(a[0]) };
-            from.advance(&mut a);
-            to.advance(&mut b);
+        let source = self.from.place.at(step.values);
+        let out = self.to.place.at(step.values);
+        let (mut i, mut j) = (range.start % n, range.start % m);
+        let mut left = range.len();
+        while left > 0 {
+            let run = (n - i).min(m - j).min(left);
+            // SAFETY: the run lies inside both operands' memory (checked at load); this task alone writes it.
+            unsafe {
+                let from = source.add(a[0] + i * self.from.stride);
+                let to = out.add(b[0] + j * self.to.stride);
+                move_words(from, self.from.stride, to, self.to.stride, run);
+            }
+            (i, j, left) = (i + run, j + run, left - run);
+            if i == n {
+                i = 0;
+                from.advance(&mut a);
+            }
+            if j == m {
+                j = 0;
+                to.advance(&mut b);
+            }
+        }
+    }
+}
+
+/// Copies `len` words between places with strides.
+///
+/// # Safety
+/// All of them can be read and written, and the places do not overlap.
+unsafe fn move_words(from: *const u32, from_stride: usize, to: *mut u32, to_stride: usize, len: usize) {
+    // SAFETY: this function's contract.
+    unsafe {
+        match (from_stride, to_stride) {
+            (_, 1) => collect(from, from_stride, to, len),
+            (1, _) => scatter(from, to, to_stride, len),
+            _ => (0..len).for_each(|i| *to.add(i * to_stride) = *from.add(i * from_stride)),
         }
     }
 }
@@ -102,10 +131,7 @@ impl Kernel for Write {
     fn size(&self, step: &StepView<'_>) -> Size {
         let rows = step.get(self.count);
         // One task: two rows for one place would be a race (and are a fault of the graph).
-        Size {
-            tasks: usize::from(rows > 0),
-            nanoseconds: 0,
-        }
+        Size { tasks: usize::from(rows > 0), nanoseconds: 0 }
     }
 
     fn run(&self, step: &StepView<'_>, _scratch: &mut Scratch, _tasks: Range<usize>) {
@@ -121,8 +147,8 @@ impl Kernel for Write {
             let mut walk = self.row.walk(step.values, 0);
             let mut at = [0; 2];
             walk.offsets(&mut at);
-            let contiguous = self.row.extents.len() <= 1
-                && self.row.strides.iter().all(|s| s.first().is_none_or(|&s| s == 1));
+            let contiguous =
+                self.row.extents.len() <= 1 && self.row.strides.iter().all(|s| s.first().is_none_or(|&s| s == 1));
             // SAFETY: the row and its place lie inside their memory: the id is below the state's rows, the rest was
             // checked at load.
             unsafe {
@@ -168,10 +194,7 @@ pub(crate) struct Make {
 impl Kernel for Make {
     fn size(&self, step: &StepView<'_>) -> Size {
         let count = self.axes.count(step.values);
-        Size {
-            tasks: usize::from(count > 0),
-            nanoseconds: 0,
-        }
+        Size { tasks: usize::from(count > 0), nanoseconds: 0 }
     }
 
     fn run(&self, step: &StepView<'_>, _scratch: &mut Scratch, _tasks: Range<usize>) {

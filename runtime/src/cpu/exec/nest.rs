@@ -18,26 +18,15 @@ impl Nest {
     /// The nest of these axes with axes of extent 1 dropped and neighbours merged; `None` if too many remain.
     ///
     /// The inner one of two merged axes has a constant extent, so the merged extent is a multiple of one dimension.
-    pub(crate) fn merged(
-        extents: &mut Extents,
-        axes: &[Ext],
-        operands: &[&[usize]],
-    ) -> Option<Nest> {
-        let mut nest = Nest {
-            extents: Vec::new(),
-            strides: vec![Vec::new(); operands.len()],
-        };
+    pub(crate) fn merged(extents: &mut Extents, axes: &[Ext], operands: &[&[usize]]) -> Option<Nest> {
+        let mut nest = Nest { extents: Vec::new(), strides: vec![Vec::new(); operands.len()] };
         for (axis, &ext) in axes.iter().enumerate() {
             if extents.fixed(ext) == Some(1) {
                 continue;
             }
             if let Some(last) = nest.extents.len().checked_sub(1)
                 && let Some(n) = extents.fixed(ext)
-                && nest
-                    .strides
-                    .iter()
-                    .zip(operands)
-                    .all(|(s, o)| s[last] == o[axis] * n)
+                && nest.strides.iter().zip(operands).all(|(s, o)| s[last] == o[axis] * n)
             {
                 nest.extents[last] = extents.times(nest.extents[last], n);
                 for (s, o) in nest.strides.iter_mut().zip(operands) {
@@ -55,10 +44,7 @@ impl Nest {
 
     /// The nest of these axes as they are; `None` if there are too many.
     pub(crate) fn unmerged(axes: &[Ext], operands: &[&[usize]]) -> Option<Nest> {
-        let nest = Nest {
-            extents: axes.to_vec(),
-            strides: operands.iter().map(|s| s.to_vec()).collect(),
-        };
+        let nest = Nest { extents: axes.to_vec(), strides: operands.iter().map(|s| s.to_vec()).collect() };
         (axes.len() <= MOST_AXES).then_some(nest)
     }
 
@@ -80,11 +66,7 @@ impl Nest {
 
     /// A walk that begins at position `first` (in row-major order).
     pub(crate) fn walk<'a>(&'a self, values: &'a [usize], first: usize) -> Walk<'a> {
-        let mut walk = Walk {
-            nest: self,
-            values,
-            at: [0; MOST_AXES],
-        };
+        let mut walk = Walk { nest: self, values, at: [0; MOST_AXES] };
         let mut rest = first;
         if first > 0 {
             for axis in (0..self.extents.len()).rev() {

@@ -10,7 +10,7 @@ use super::extents::Ext;
 use super::kernel::Kernel;
 use super::map::Map;
 use super::matrix_product::MatrixProduct;
-use super::moves::{Copy, Fill, Make, Reshape, Write};
+use super::moves::{Copy, Fill, Make, Reshape, Side, Write};
 use super::nest::Nest;
 use super::quantise::Quantise;
 use super::reduce::{Reduce, Rule};
@@ -103,17 +103,10 @@ impl Preparation<'_, '_> {
         let unit = self.unit();
         let (inner, inner_strides) = outer.pop(unit);
         let body = &graph.bodies[graph.attrs(v)[0] as usize];
-        let program = Program::of(graph.scalars, body, self.pool)
-            .ok_or_else(|| "a body has too many registers".to_string())?;
+        let program =
+            Program::of(graph.scalars, body, self.pool).ok_or_else(|| "a body has too many registers".to_string())?;
         let packed = Map::packs(&outer, self.wiring.extents.largest(inner));
-        one(Map {
-            program,
-            outer,
-            inner,
-            inner_strides,
-            places,
-            packed,
-        })
+        one(Map { program, outer, inner, inner_strides, places, packed })
     }
 
     fn reduce(&mut self, v: Value) -> Prepared {
@@ -136,8 +129,7 @@ impl Preparation<'_, '_> {
         let unit = self.unit();
         let side_by_side = outer.extents.last().is_some_and(|&inner| {
             let last = |operand: usize| outer.strides[operand].last().copied();
-            (last(0), last(1), last(2)) == (Some(1), Some(1), Some(0))
-                && self.wiring.extents.largest(inner) >= ACROSS
+            (last(0), last(1), last(2)) == (Some(1), Some(1), Some(0)) && self.wiring.extents.largest(inner) >= ACROSS
         });
         let across = side_by_side && stride != 1;
         let inner = if across { outer.pop(unit).0 } else { unit };
@@ -242,14 +234,7 @@ impl Preparation<'_, '_> {
             return Err("a q8 value lies inside another".to_string().into());
         }
         let rows = self.merged(&axes, &[&x.strides, &out.strides])?;
-        one(Quantise {
-            rows,
-            k: self.wiring.extents.largest(k),
-            x_k,
-            x: place,
-            codes,
-            scales,
-        })
+        one(Quantise { rows, k: self.wiring.extents.largest(k), x_k, x: place, codes, scales })
     }
 
     fn widen(&mut self, v: Value) -> Prepared {
@@ -311,14 +296,7 @@ impl Preparation<'_, '_> {
         let mut outer = self.merged(axes, &[from.0, to.0])?;
         let unit = self.unit();
         let (inner, strides) = outer.pop(unit);
-        one(Copy {
-            outer,
-            inner,
-            source_inner: strides[0],
-            out_inner: strides[1],
-            source: from.1,
-            out: to.1,
-        })
+        one(Copy { outer, inner, source_inner: strides[0], out_inner: strides[1], source: from.1, out: to.1 })
     }
 
     /// A slice, permutation or broadcast that is stored.
@@ -350,13 +328,15 @@ impl Preparation<'_, '_> {
         let operand = self.wiring.graph.args(v)[0];
         let (x, source) = self.words(operand)?;
         let (out, place) = self.words(v)?;
-        let (from, to) = (self.wiring.axes(operand), self.wiring.axes(v));
-        one(Reshape {
-            from: self.merged(&from, &[&x.strides])?,
-            to: self.merged(&to, &[&out.strides])?,
-            source,
-            out: place,
-        })
+        one(Reshape { from: self.side(operand, &x, source)?, to: self.side(v, &out, place)? })
+    }
+
+    fn side(&mut self, v: Value, access: &Access, place: Place) -> Result<Side, Refusal> {
+        let axes = self.wiring.axes(v);
+        let mut outer = self.merged(&axes, &[&access.strides])?;
+        let unit = self.unit();
+        let (inner, strides) = outer.pop(unit);
+        Ok(Side { outer, inner, stride: strides[0], place })
     }
 
     /// Copies the operands that do not lie inside the result already.
@@ -374,9 +354,7 @@ impl Preparation<'_, '_> {
                 let target = (&out.strides[..], to.clone());
                 kernels.extend(self.copy(&axes, (&x.strides, from), target)?);
             }
-            to.shifts = [&to.shifts[..], &[(axes[axis], out.strides[axis])]]
-                .concat()
-                .into();
+            to.shifts = [&to.shifts[..], &[(axes[axis], out.strides[axis])]].concat().into();
         }
         Ok(kernels)
     }
@@ -435,10 +413,7 @@ impl Preparation<'_, '_> {
         let (rows_access, rows_place) = self.words(rows)?;
         let axes = self.wiring.axes(rows);
         let bound = self.wiring.axes(state)[0];
-        let row = self.merged(
-            &axes[1..],
-            &[&rows_access.strides[1..], &state_access.strides[1..]],
-        )?;
+        let row = self.merged(&axes[1..], &[&rows_access.strides[1..], &state_access.strides[1..]])?;
         one(Write {
             count: axes[0],
             ids: super::access::Selection {
@@ -483,10 +458,7 @@ impl Loops {
         let batch = w_axes.len() - 2;
         let last = x_axes.len() - 1;
         // The axes of x between the batch and K: the innermost merged one is that of the columns.
-        let mut middle = p.merged(
-            &x_axes[batch..last],
-            &[&x.strides[batch..last], &out.strides[batch..last]],
-        )?;
+        let mut middle = p.merged(&x_axes[batch..last], &[&x.strides[batch..last], &out.strides[batch..last]])?;
         let unit = p.unit();
         let (columns, column) = middle.pop(unit);
         let ids = |axis: usize| w.ids.as_ref().map_or(0, |s| s.strides[axis]);
@@ -505,18 +477,9 @@ impl Loops {
         Ok(Loops {
             items,
             columns,
-            column: Strides {
-                x: column[0],
-                out: column[1],
-                ..Strides::default()
-            },
+            column: Strides { x: column[0], out: column[1], ..Strides::default() },
             rows: w_axes[batch],
-            row: Strides {
-                w: w.strides[batch],
-                ids: ids(batch),
-                out: out.strides[last],
-                ..Strides::default()
-            },
+            row: Strides { w: w.strides[batch], ids: ids(batch), out: out.strides[last], ..Strides::default() },
             k: w_axes[batch + 1],
             along: Strides {
                 x: x.strides[last],

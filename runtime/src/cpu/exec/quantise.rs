@@ -22,10 +22,7 @@ pub(crate) struct Quantise {
 impl Kernel for Quantise {
     fn size(&self, step: &StepView<'_>) -> Size {
         let rows = self.rows.count(step.values);
-        Size {
-            tasks: rows,
-            nanoseconds: rows * (10 + self.k / 4),
-        }
+        Size { tasks: rows, nanoseconds: rows * (10 + self.k / 4) }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {

@@ -32,28 +32,18 @@ enum Memory {
 
 impl Executor {
     /// Readers of values at an entry point; `None` for a value that has no memory of words there.
-    pub fn readers(
-        &self,
-        graph: &Graph<'_>,
-        plan: &Plan<'_>,
-        entry: usize,
-        values: &[Value],
-    ) -> Vec<Option<Reader>> {
+    pub fn readers(&self, graph: &Graph<'_>, plan: &Plan<'_>, entry: usize, values: &[Value]) -> Vec<Option<Reader>> {
         let slots = self.slots(entry);
         let found = layouts(graph, plan.bounds(&plan.entries[entry]), slots);
         let reader = |&v: &Value| {
             let layout = found[v.0 as usize].as_ref()?;
-            if graph.ty(v).scalar().is_none() {
-                return None;
-            }
+            graph.ty(v).scalar()?;
             let memory = match layout.root {
                 Root::Slot(owner) => {
                     let at = slots.binary_search_by_key(&owner, |s| s.value).ok()?;
                     Memory::Arena(slots[at].offset as usize)
                 }
-                Root::State(state) => {
-                    Memory::State(plan.state_places[state.0 as usize].offset as usize)
-                }
+                Root::State(state) => Memory::State(plan.state_places[state.0 as usize].offset as usize),
                 _ => return None,
             };
             Some(Reader {
@@ -95,9 +85,7 @@ impl Reader {
     pub fn read(&self, dims: &[DimRow], step: Step, view: View<'_>, out: &mut Vec<u32>) {
         let extents = self.extents(dims, step);
         let shifts = self.shifts.iter();
-        let shift: usize = shifts
-            .map(|&(d, s)| dim_value(dims, d, step) as usize * s)
-            .sum();
+        let shift: usize = shifts.map(|&(d, s)| dim_value(dims, d, step) as usize * s).sum();
         let (bytes, start) = match self.memory {
             Memory::Arena(start) => (view.arena, start),
             Memory::State(start) => (view.state, start),

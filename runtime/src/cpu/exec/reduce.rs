@@ -65,14 +65,7 @@ impl Kernel for Reduce {
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
         let n = step.get(self.inner);
-        step.width.run(Run {
-            reduce: self,
-            step,
-            scratch,
-            tasks,
-            n,
-            leaves: step.get(self.axis),
-        });
+        step.width.run(Run { reduce: self, step, scratch, tasks, n, leaves: step.get(self.axis) });
     }
 }
 
@@ -133,9 +126,10 @@ impl Run<'_> {
         unsafe {
             match self.reduce.rule {
                 Rule::Sum(Tree::Seq) if mask.is_none() => {
-                    let mut sum = ABSENT;
-                    for u in 0..leaves {
-                        sum += f32::from_bits(*x.add(u * stride));
+                    let (mut sum, mut at) = (ABSENT, x);
+                    for _ in 0..leaves {
+                        sum += f32::from_bits(*at);
+                        at = at.wrapping_add(stride);
                     }
                     sum.to_bits()
                 }
@@ -201,8 +195,7 @@ impl Run<'_> {
         for u in 0..self.leaves {
             // SAFETY: the caller's promise: `len` elements of every leaf can be read.
             unsafe {
-                let there =
-                    mask.is_none_or(|m| *m.add(u * self.reduce.mask_stride) != MASKED);
+                let there = mask.is_none_or(|m| *m.add(u * self.reduce.mask_stride) != MASKED);
                 if there {
                     let leaf = std::slice::from_raw_parts(x.add(u * self.reduce.stride), len);
                     join(self.reduce.rule, &mut acc[lane], leaf);

@@ -72,10 +72,7 @@ impl Kernel for RowProduct {
             return Size::NOTHING;
         }
         let speed = if self.form == Form::Any { 1 } else { 8 };
-        Size {
-            tasks: items * columns,
-            nanoseconds: items * columns * (10 + rows * (5 + step.get(self.k) / speed)),
-        }
+        Size { tasks: items * columns, nanoseconds: items * columns * (10 + rows * (5 + step.get(self.k) / speed)) }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
@@ -146,13 +143,7 @@ impl Run<'_> {
     }
 
     /// `len` words, `stride` apart, as a slice: in place or copied to `buffer`.
-    fn slice<'b>(
-        &self,
-        from: *const u32,
-        stride: usize,
-        len: usize,
-        buffer: &'b mut Vec<f32>,
-    ) -> &'b [f32] {
+    fn slice<'b>(&self, from: *const u32, stride: usize, len: usize, buffer: &'b mut Vec<f32>) -> &'b [f32] {
         // SAFETY: the words lie inside x (checked at load), which no kernel writes now; the buffer has room.
         unsafe {
             if stride == 1 {
@@ -221,9 +212,7 @@ impl Run<'_> {
             scratch.weights.clear();
             let indices = scratch.indices.iter();
             // SAFETY: the elements lie inside x (checked at load).
-            let weights = indices.map(|&k| unsafe {
-                f32::from_bits(*x.add(k as usize * p.along.x))
-            });
+            let weights = indices.map(|&k| unsafe { f32::from_bits(*x.add(k as usize * p.along.x)) });
             scratch.weights.extend(weights);
             let direct = p.row.out == 1;
             let acc = match direct {

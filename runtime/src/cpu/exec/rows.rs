@@ -29,10 +29,7 @@ pub(crate) struct Widen {
 impl Kernel for Widen {
     fn size(&self, step: &StepView<'_>) -> Size {
         let rows = self.rows.count(step.values);
-        Size {
-            tasks: rows,
-            nanoseconds: rows * (20 + self.k / 2),
-        }
+        Size { tasks: rows, nanoseconds: rows * (20 + self.k / 2) }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {
@@ -67,12 +64,7 @@ impl Kernel for Widen {
 }
 
 /// The words of a row: f32, or i32 for integers; zeros for a masked one. False if an integer needs more bits.
-fn decode(
-    tensor: &Tensor,
-    row: Option<usize>,
-    out: &mut [f32],
-    integers: &mut Vec<i64>,
-) -> bool {
+fn decode(tensor: &Tensor, row: Option<usize>, out: &mut [f32], integers: &mut Vec<i64>) -> bool {
     let Some(row) = row else {
         out.fill(0.0);
         return true;
@@ -116,10 +108,7 @@ impl Kernel for Gather {
     fn size(&self, step: &StepView<'_>) -> Size {
         let rows = self.outer.count(step.values);
         let n = step.get(self.inner);
-        Size {
-            tasks: if n == 0 { 0 } else { rows },
-            nanoseconds: rows * (5 + n / 8),
-        }
+        Size { tasks: if n == 0 { 0 } else { rows }, nanoseconds: rows * (5 + n / 8) }
     }
 
     fn run(&self, step: &StepView<'_>, scratch: &mut Scratch, tasks: Range<usize>) {

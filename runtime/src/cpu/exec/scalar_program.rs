@@ -10,33 +10,38 @@ use ds4_ir::{ScalarOp, numerics};
 
 use super::width::Task;
 
-/// Lanes of the inner loops.
-pub(crate) const LANES: usize = 16;
-/// Lane groups of a chunk.
-pub(crate) const GROUPS: usize = 16;
 /// Elements of a chunk.
-pub(crate) const CHUNK: usize = LANES * GROUPS;
+pub(crate) const CHUNK: usize = 256;
+/// Fewer elements are done in pieces of these.
+const PIECES: [usize; 2] = [64, 16];
 
-/// A chunk of words.
-pub(crate) type Block = [[u32; LANES]; GROUPS];
+/// How many elements a program does at once where `len` are left: the loops of an instruction have a fixed length.
+#[inline]
+pub(crate) fn piece(len: usize) -> usize {
+    match len {
+        CHUNK.. => CHUNK,
+        17.. => PIECES[0],
+        _ => PIECES[1],
+    }
+}
 
 /// Chunks of constants, shared by the programs of an entry point.
 #[derive(Default)]
 pub(crate) struct ConstantPool {
-    blocks: Vec<Box<Block>>,
+    blocks: Vec<Box<[u32]>>,
     places: HashMap<u32, usize>,
 }
 
 impl ConstantPool {
     fn place(&mut self, word: u32) -> usize {
         *self.places.entry(word).or_insert_with(|| {
-            self.blocks.push(Box::new([[word; LANES]; GROUPS]));
+            self.blocks.push(vec![word; CHUNK].into());
             self.blocks.len() - 1
         })
     }
 
     /// The chunk; its address stays as long as the pool.
-    fn pointer(&self, place: usize) -> *const [u32; LANES] {
+    fn pointer(&self, place: usize) -> *const u32 {
         self.blocks[place].as_ptr()
     }
 }
@@ -70,16 +75,9 @@ struct Nodes {
 
 impl Program {
     /// The program of a verified body; `None` if it has more registers than are counted.
-    pub(crate) fn of(
-        rows: &[ScalarRow],
-        body: &BodyRow,
-        pool: &mut ConstantPool,
-    ) -> Option<Program> {
+    pub(crate) fn of(rows: &[ScalarRow], body: &BodyRow, pool: &mut ConstantPool) -> Option<Program> {
         let order: Vec<u32> = reachable(rows, body.result).iter().map(|s| s.0).collect();
-        let mut nodes = Nodes {
-            last_use: vec![0; order.len()],
-            order,
-        };
+        let mut nodes = Nodes { last_use: vec![0; order.len()], order };
         nodes.find_uses(rows);
         let inputs = body.params.len as usize;
         let mut builder = Allocation::new(inputs);
@@ -162,30 +160,25 @@ impl Allocation {
         let mut freed: Vec<Vec<usize>> = vec![Vec::new(); nodes.order.len()];
         for (place, &x) in nodes.order.iter().enumerate() {
             let row = rows[x as usize];
-            let Some(op) = ScalarOp::from_number(row.op).filter(|op| op.signature().is_some())
-            else {
+            let Some(op) = ScalarOp::from_number(row.op).filter(|op| op.signature().is_some()) else {
                 continue;
             };
             let mut args = [0; 3];
             for (arg, &y) in args.iter_mut().zip(operands(&row)) {
                 *arg = self.registers[&nodes.place(y)] as u16;
             }
-            // The result may take the place of an operand: an instruction reads its lanes before it writes them.
-            self.free.append(&mut freed[place]);
+            // The result is another register than the operands: the loops rely on it.
             let register = self.free.pop().unwrap_or_else(|| {
                 self.temporaries += 1;
                 first + self.temporaries - 1
             });
+            self.free.append(&mut freed[place]);
             self.registers.insert(place, register);
             let last = nodes.last_use[place];
             if last > place {
                 freed[last].push(register);
             }
-            self.list.push(Instruction {
-                op,
-                to: register as u16,
-                args,
-            });
+            self.list.push(Instruction { op, to: register as u16, args });
         }
         self.finish(nodes.order.len() - 1);
     }
@@ -216,138 +209,89 @@ fn cost(op: ScalarOp) -> usize {
     }
 }
 
-/// A run of a program over a chunk.
+/// A run of a program over a piece.
 pub(crate) struct RunProgram<'a> {
     pub(crate) program: &'a Program,
     /// A pointer for each register.
-    pub(crate) pointers: &'a [*mut [u32; LANES]],
-    /// Lane groups to do.
-    pub(crate) groups: usize,
+    pub(crate) pointers: &'a [*mut u32],
+    /// Elements to do: a size that [`piece`] gives.
+    pub(crate) elements: usize,
 }
 
 impl Task for RunProgram<'_> {
     #[inline(always)]
     fn run(self) {
-        for instruction in &self.program.instructions {
-            // SAFETY: the map that made the pointers has `groups` lane groups behind each.
-            unsafe { execute(instruction, self.pointers, self.groups) };
+        let [middle, _] = PIECES;
+        for i in &self.program.instructions {
+            // SAFETY: the map that made the pointers has that many elements behind each; the result's register is
+            // none of the operands'.
+            unsafe {
+                match self.elements {
+                    CHUNK => execute::<CHUNK>(i, self.pointers),
+                    n if n == middle => execute::<64>(i, self.pointers),
+                    _ => execute::<16>(i, self.pointers),
+                }
+            }
         }
     }
 }
 
 #[inline(always)]
-unsafe fn unary(
-    to: *mut [u32; LANES],
-    a: *const [u32; LANES],
-    groups: usize,
-    f: impl Fn(u32) -> u32,
-) {
-    for group in 0..groups {
-        // SAFETY: the caller's promise; words have no invalid bits, and unaligned places are read as such.
-        unsafe {
-            let a = a.add(group).read_unaligned();
-            let mut out = [0; LANES];
-            for lane in 0..LANES {
-                out[lane] = f(a[lane]);
-            }
-            to.add(group).write_unaligned(out);
-        }
+fn unary<const N: usize>(to: &mut [u32; N], a: &[u32; N], f: impl Fn(u32) -> u32) {
+    for i in 0..N {
+        to[i] = f(a[i]);
     }
 }
 
 #[inline(always)]
-unsafe fn binary(
-    to: *mut [u32; LANES],
-    a: *const [u32; LANES],
-    b: *const [u32; LANES],
-    groups: usize,
-    f: impl Fn(u32, u32) -> u32,
-) {
-    for group in 0..groups {
-        // SAFETY: as in `unary`.
-        unsafe {
-            let (a, b) = (
-                a.add(group).read_unaligned(),
-                b.add(group).read_unaligned(),
-            );
-            let mut out = [0; LANES];
-            for lane in 0..LANES {
-                out[lane] = f(a[lane], b[lane]);
-            }
-            to.add(group).write_unaligned(out);
-        }
+fn binary<const N: usize>(to: &mut [u32; N], a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) {
+    for i in 0..N {
+        to[i] = f(a[i], b[i]);
     }
 }
 
 #[inline(always)]
-unsafe fn select(
-    to: *mut [u32; LANES],
-    [c, a, b]: [*const [u32; LANES]; 3],
-    groups: usize,
-) {
-    for group in 0..groups {
-        // SAFETY: as in `unary`.
-        unsafe {
-            let c = c.add(group).read_unaligned();
-            let (a, b) = (
-                a.add(group).read_unaligned(),
-                b.add(group).read_unaligned(),
-            );
-            let mut out = [0; LANES];
-            for lane in 0..LANES {
-                out[lane] = if c[lane] != 0 { a[lane] } else { b[lane] };
-            }
-            to.add(group).write_unaligned(out);
-        }
+fn select<const N: usize>(to: &mut [u32; N], [c, a, b]: [&[u32; N]; 3]) {
+    for i in 0..N {
+        to[i] = if c[i] != 0 { a[i] } else { b[i] };
     }
 }
 
-/// One instruction over `groups` lane groups.
+/// One instruction over `N` elements.
 ///
 /// # Safety
-/// Every register's pointer has that many lane groups; the result's may be written.
+/// Every register's pointer has that many elements; the result's may be written and is none of the operands'.
 #[inline(always)]
-unsafe fn execute(i: &Instruction, pointers: &[*mut [u32; LANES]], groups: usize) {
+unsafe fn execute<const N: usize>(i: &Instruction, pointers: &[*mut u32]) {
     use ScalarOp::*;
-    let register = |r: u16| pointers[usize::from(r)];
-    let (to, a, b, c) = (
-        register(i.to),
-        register(i.args[0]).cast_const(),
-        register(i.args[1]).cast_const(),
-        register(i.args[2]).cast_const(),
-    );
+    // SAFETY: this function's contract.
+    let register = |r: u16| unsafe { &*pointers[usize::from(r)].cast::<[u32; N]>() };
+    // SAFETY: this function's contract.
+    let to = unsafe { &mut *pointers[usize::from(i.to)].cast::<[u32; N]>() };
+    let a = register(i.args[0]);
     macro_rules! float1 {
         ($f:expr) => {
-            // SAFETY: this function's contract.
-            unsafe { unary(to, a, groups, |x| $f(f32::from_bits(x)).to_bits()) }
+            unary(to, a, |x| $f(f32::from_bits(x)).to_bits())
         };
     }
     macro_rules! float2 {
         ($f:expr) => {
-            // SAFETY: this function's contract.
-            unsafe {
-                binary(to, a, b, groups, |x, y| {
-                    $f(f32::from_bits(x), f32::from_bits(y)).to_bits()
-                })
-            }
+            binary(to, a, register(i.args[1]), |x, y| $f(f32::from_bits(x), f32::from_bits(y)).to_bits())
         };
     }
     macro_rules! int2 {
         ($f:expr) => {
-            // SAFETY: this function's contract.
-            unsafe { binary(to, a, b, groups, |x, y| $f(x as i32, y as i32) as u32) }
+            binary(to, a, register(i.args[1]), |x, y| $f(x as i32, y as i32) as u32)
         };
     }
     macro_rules! word1 {
         ($f:expr) => {
-            // SAFETY: this function's contract.
-            unsafe { unary(to, a, groups, $f) }
+            unary(to, a, $f)
         };
     }
     macro_rules! word2 {
         ($f:expr) => {
-            // SAFETY: this function's contract.
-            unsafe { binary(to, a, b, groups, $f) }
+            binary(to, a, register(i.args[1]), $f)
         };
     }
     match i.op {
@@ -374,8 +318,7 @@ unsafe fn execute(i: &Instruction, pointers: &[*mut [u32; LANES]], groups: usize
         RoundBf16 => float1!(numerics::round_to_bf16),
         RoundE4m3 => float1!(numerics::round_to_e4m3),
         RoundE2m1 => float1!(numerics::round_to_e2m1),
-        // SAFETY: this function's contract.
-        SelectF32 | SelectI => unsafe { select(to, [a, b, c], groups) },
+        SelectF32 | SelectI => select(to, [a, register(i.args[1]), register(i.args[2])]),
         FloatOf => word1!(|x| (x as i32 as f32).to_bits()),
         ToBits => float1!(numerics::canonical),
         AddI => word2!(u32::wrapping_add),

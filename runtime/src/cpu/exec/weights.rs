@@ -31,11 +31,7 @@ pub(crate) struct Tensor {
 pub(crate) fn tensors(graph: &Graph<'_>, plan: &Plan<'_>, files: &[&[u8]]) -> Vec<Tensor> {
     let places = plan.weight_places.iter();
     let rows = graph.weights.iter().zip(places).map(|(weight, place)| {
-        let none = ds4_ir::Bounds {
-            context: 0,
-            columns: 0,
-            outputs: 0,
-        };
+        let none = ds4_ir::Bounds { context: 0, columns: 0, outputs: 0 };
         let extents = graph.max_extents(weight.shape, none);
         let (cols, outer) = extents.split_last().map_or((0, &[][..]), |(&c, o)| (c, o));
         let rows: usize = outer.iter().product();
@@ -45,14 +41,8 @@ pub(crate) fn tensors(graph: &Graph<'_>, plan: &Plan<'_>, files: &[&[u8]]) -> Ve
             Ptr(file.as_ptr().wrapping_add(offset as usize).cast_mut())
         };
         let parts = place.parts.of(plan.parts).iter();
-        let parts: Vec<(Ptr, Ptr)> = parts
-            .map(|p| {
-                (
-                    at(p.file.0, p.offset),
-                    at(p.scale_file.0, p.scale_offset),
-                )
-            })
-            .collect();
+        let parts: Vec<(Ptr, Ptr)> =
+            parts.map(|p| (at(p.file.0, p.offset), at(p.scale_file.0, p.scale_offset))).collect();
         Tensor {
             format,
             cols,

@@ -53,8 +53,7 @@ impl Wiring<'_> {
     /// The extents of a value.
     pub(crate) fn axes(&mut self, v: Value) -> Vec<Ext> {
         let dims = self.graph.dims_of(v).iter();
-        dims.map(|&d| self.extents.dim(self.graph, d, self.bounds))
-            .collect()
+        dims.map(|&d| self.extents.dim(self.graph, d, self.bounds)).collect()
     }
 
     fn largest(&self, v: Value) -> Vec<usize> {
@@ -95,9 +94,7 @@ impl Wiring<'_> {
         let none = Refusal::Unsupported("an operand has no memory".into());
         let shifts = |extents: &mut Extents, by: usize| {
             let shifts = layout.shifts.iter();
-            shifts
-                .map(|&(d, s)| (extents.dim(self.graph, d, self.bounds), s / by))
-                .collect::<Vec<_>>()
+            shifts.map(|&(d, s)| (extents.dim(self.graph, d, self.bounds), s / by)).collect::<Vec<_>>()
         };
         let (base, len, by) = match root {
             Root::Slot(owner) => {
@@ -136,23 +133,11 @@ impl Wiring<'_> {
         let mut extents = std::mem::take(&mut self.extents);
         let shifts = shifts(&mut extents, by);
         self.extents = extents;
-        Ok(Access {
-            base,
-            len,
-            offset: layout.offset / by,
-            strides,
-            shifts,
-            ids: None,
-        })
+        Ok(Access { base, len, offset: layout.offset / by, strides, shifts, ids: None })
     }
 
     /// What one step along each axis of a gather's result means: elements of the source, and ids.
-    pub(crate) fn steps(
-        &self,
-        gather: Value,
-        source: &Access,
-        ids: &Access,
-    ) -> Vec<(usize, usize)> {
+    pub(crate) fn steps(&self, gather: Value, source: &Access, ids: &Access) -> Vec<(usize, usize)> {
         let attrs = self.graph.attrs(gather);
         let (axis, batch) = (attrs[0] as usize, attrs[1] as usize);
         let front = (0..axis).map(|j| {
@@ -165,12 +150,7 @@ impl Wiring<'_> {
     }
 
     /// The ids of a gather, with the strides of its result's axes.
-    pub(crate) fn selection(
-        &mut self,
-        gather: Value,
-        source: &Access,
-        ids: &Access,
-    ) -> Result<Selection, Refusal> {
+    pub(crate) fn selection(&mut self, gather: Value, source: &Access, ids: &Access) -> Result<Selection, Refusal> {
         let args = self.graph.args(gather);
         let axis = self.graph.attrs(gather)[0] as usize;
         let place = ids.words().ok_or_else(|| "ids are words".to_string())?;
@@ -244,10 +224,7 @@ impl Wiring<'_> {
             (most - 1) * ids.step
         });
         let inside = reach(access.offset, &access.strides) + selected < access.len;
-        let ids_inside = access
-            .ids
-            .as_ref()
-            .is_none_or(|ids| reach(ids.place.offset, &ids.strides) < ids.place.len);
+        let ids_inside = access.ids.as_ref().is_none_or(|ids| reach(ids.place.offset, &ids.strides) < ids.place.len);
         match inside && ids_inside {
             true => Ok(()),
             false => Err(format!("{v} reaches beyond its memory").into()),
@@ -280,9 +257,7 @@ impl Axes {
         let strides = packed(extents);
         let all = strides.into_iter().zip(extents.iter().copied()).zip(steps);
         let list = all.map(|((stride, extent), step)| (stride, extent, step));
-        Axes {
-            list: list.filter(|axis| axis.1 > 1).collect(),
-        }
+        Axes { list: list.filter(|axis| axis.1 > 1).collect() }
     }
 
     /// What a packed distance means.

@@ -6,16 +6,7 @@ use super::{Case, Random};
 
 /// Words with the values that arithmetic stumbles over.
 fn words(count: usize, seed: u64) -> Vec<u32> {
-    let special = [
-        0,
-        0x8000_0000,
-        1,
-        0x807f_ffff,
-        0x7f80_0000,
-        0xff80_0000,
-        0x7fc0_0000,
-        0x7f7f_ffff,
-    ];
+    let special = [0, 0x8000_0000, 1, 0x807f_ffff, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f7f_ffff];
     let mut random = Random(seed);
     let mut word = |i: usize| match i % 11 {
         3 => special[random.below(8) as usize],
@@ -24,14 +15,14 @@ fn words(count: usize, seed: u64) -> Vec<u32> {
     (0..count).map(&mut word).collect()
 }
 
-pub(super) fn floats(b: &mut Builder, name: &str, shape: &[u32]) -> Value {
+pub(crate) fn floats(b: &mut Builder, name: &str, shape: &[u32]) -> Value {
     let count: u32 = shape.iter().product();
     let seed = name.bytes().fold(88172645463325252, |s: u64, b| s.wrapping_mul(31) + u64::from(b));
     let c = b.add_constant(name, Type::F32, shape, &words(count as usize, seed));
     b.constant(c)
 }
 
-pub(super) fn ints(b: &mut Builder, name: &str, shape: &[u32], bound: u32) -> Value {
+pub(crate) fn ints(b: &mut Builder, name: &str, shape: &[u32], bound: u32) -> Value {
     let count: u32 = shape.iter().product();
     let mut random = Random(name.len() as u64 * 77 + 5);
     let list: Vec<u32> = (0..count).map(|_| random.below(bound)).collect();
@@ -40,7 +31,7 @@ pub(super) fn ints(b: &mut Builder, name: &str, shape: &[u32], bound: u32) -> Va
 }
 
 /// Ids of which some are masked.
-pub(super) fn masked(b: &mut Builder, ids: Value) -> Value {
+pub(crate) fn masked(b: &mut Builder, ids: Value) -> Value {
     let (p, three) = (b.scalars.param(0, ScalarType::I32), b.scalars.i32(3));
     let (one, zero) = (b.scalars.i32(7), b.scalars.i32(0));
     let low = b.scalars.op(ScalarOp::AndI, &[p, three]).unwrap();
@@ -52,17 +43,14 @@ pub(super) fn masked(b: &mut Builder, ids: Value) -> Value {
     b.map(body, &[ids])
 }
 
-pub(super) fn binary(b: &mut Builder, op: ScalarOp, x: Value, y: Value) -> Value {
-    let (p, q) = (
-        b.scalars.param(0, ScalarType::F32),
-        b.scalars.param(1, ScalarType::F32),
-    );
+pub(crate) fn binary(b: &mut Builder, op: ScalarOp, x: Value, y: Value) -> Value {
+    let (p, q) = (b.scalars.param(0, ScalarType::F32), b.scalars.param(1, ScalarType::F32));
     let r = b.scalars.op(op, &[p, q]).unwrap();
     let body = b.scalars.body(&[ScalarType::F32; 2], r).unwrap();
     b.map(body, &[x, y])
 }
 
-pub(super) fn unary(b: &mut Builder, op: ScalarOp, x: Value) -> Value {
+pub(crate) fn unary(b: &mut Builder, op: ScalarOp, x: Value) -> Value {
     let p = b.scalars.param(0, ScalarType::F32);
     let r = b.scalars.op(op, &[p]).unwrap();
     let body = b.scalars.body(&[ScalarType::F32], r).unwrap();
@@ -79,27 +67,19 @@ fn every_scalar_operation() {
         let (params, result) = op.signature().unwrap();
         let mut args = Vec::new();
         for (at, ty) in params.iter().enumerate() {
-            let constant = matches!(
-                op,
-                ScalarOp::DivI | ScalarOp::RemI | ScalarOp::ShlI | ScalarOp::ShrI | ScalarOp::SarI
-            );
+            let constant =
+                matches!(op, ScalarOp::DivI | ScalarOp::RemI | ScalarOp::ShlI | ScalarOp::ShrI | ScalarOp::SarI);
             let (f, k) = (at as u32 % 2, 2 + at as u32 % 2);
             args.push(match ty {
                 ScalarType::I32 if at == 1 && constant => b.scalars.i32(7),
                 ScalarType::I32 => b.scalars.param(k, ScalarType::I32),
                 ScalarType::F32 => b.scalars.param(f, ScalarType::F32),
                 ScalarType::Bool => {
-                    let (p, q) = (
-                        b.scalars.param(at as u32 % 2, ScalarType::F32),
-                        b.scalars.f32(0.5),
-                    );
+                    let (p, q) = (b.scalars.param(at as u32 % 2, ScalarType::F32), b.scalars.f32(0.5));
                     b.scalars.op(ScalarOp::LtF, &[p, q]).unwrap()
                 }
                 ScalarType::Id => {
-                    let (p, q) = (
-                        b.scalars.param(2, ScalarType::I32),
-                        b.scalars.param(3, ScalarType::I32),
-                    );
+                    let (p, q) = (b.scalars.param(2, ScalarType::I32), b.scalars.param(3, ScalarType::I32));
                     let c = b.scalars.op(ScalarOp::LtI, &[p, q]).unwrap();
                     b.scalars.op(ScalarOp::IdWhere, &[c, p]).unwrap()
                 }
@@ -141,10 +121,7 @@ fn strides_of_all_kinds() {
     let neg = unary(&mut b, ScalarOp::Neg, flat);
     let odd = b.cut(x, 2, 1, 35);
     let even = b.cut(x, 2, 35, 35);
-    let (odd, even) = (
-        unary(&mut b, ScalarOp::Sqrt, odd),
-        unary(&mut b, ScalarOp::Abs, even),
-    );
+    let (odd, even) = (unary(&mut b, ScalarOp::Sqrt, odd), unary(&mut b, ScalarOp::Abs, even));
     let shape = n(&mut b, &[5, 4, 35, 1]);
     let (odd, even) = (b.reshape(odd, &shape), b.reshape(even, &shape));
     let pairs = b.concat(3, &[odd, even]);
@@ -159,9 +136,7 @@ fn strides_of_all_kinds() {
 #[test]
 fn reductions() {
     let mut b = Builder::new();
-    for (t, &(n, m)) in [(1, 1), (4, 4), (4, 40), (33, 7), (64, 100), (200, 3), (600, 17), (3, 600)]
-        .iter()
-        .enumerate()
+    for (t, &(n, m)) in [(1, 1), (4, 4), (4, 40), (33, 7), (64, 100), (200, 3), (600, 17), (3, 600)].iter().enumerate()
     {
         let x = floats(&mut b, &format!("x{t}"), &[2, n, m]);
         let ids = ints(&mut b, &format!("ids{t}"), &[2, n, m], 1000);
@@ -207,10 +182,7 @@ fn columns_that_change_and_vanish() {
     let k = b.n(6);
     let i = b.iota(&[columns, k], 1);
     let t = b.iota(&[completed, k], 0);
-    let (p, q) = (
-        b.scalars.param(0, ScalarType::I32),
-        b.scalars.param(1, ScalarType::I32),
-    );
+    let (p, q) = (b.scalars.param(0, ScalarType::I32), b.scalars.param(1, ScalarType::I32));
     let float = b.scalars.op(ScalarOp::FloatOf, &[p]).unwrap();
     let float_body = b.scalars.body(&[ScalarType::I32], float).unwrap();
     let sum = b.scalars.op(ScalarOp::AddI, &[p, q]).unwrap();

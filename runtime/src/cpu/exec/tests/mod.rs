@@ -1,6 +1,6 @@
 //! Small graphs, executed and evaluated: the same bits at every level and number of threads.
 
-mod maps;
+pub(crate) mod maps;
 mod products;
 mod rows;
 mod states;
@@ -21,10 +21,10 @@ use super::{Executor, FileBytes};
 use crate::cpu::products::Isa;
 
 /// A plain generator (xorshift).
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u32 {
+    pub(crate) fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -32,19 +32,19 @@ impl Random {
     }
 
     /// A float between -1 and 1.
-    pub(super) fn float(&mut self) -> f32 {
+    pub(crate) fn float(&mut self) -> f32 {
         self.next() as i32 as f32 / 2_147_483_648.0
     }
 
-    pub(super) fn below(&mut self, n: u32) -> u32 {
+    pub(crate) fn below(&mut self, n: u32) -> u32 {
         self.next() % n
     }
 }
 
 /// A checkpoint in memory: one file, one part per weight.
 #[derive(Clone, Default)]
-pub(super) struct Checkpoint {
-    bytes: Vec<u8>,
+pub(crate) struct Checkpoint {
+    pub(crate) bytes: Vec<u8>,
     tensors: Vec<Stored>,
 }
 
@@ -62,7 +62,7 @@ struct Stored {
 
 impl Checkpoint {
     /// Random bytes for every weight of a graph, with finite block scales; every third weight of rank 3 is in parts.
-    pub(super) fn random(graph: &Graph<'_>, seed: u64) -> Checkpoint {
+    pub(crate) fn random(graph: &Graph<'_>, seed: u64) -> Checkpoint {
         let mut random = Random(seed);
         let mut checkpoint = Checkpoint::default();
         for (i, row) in graph.weights.iter().enumerate() {
@@ -93,16 +93,7 @@ impl Checkpoint {
             let scales = checkpoint.bytes.len();
             let count = parts * part_rows.div_ceil(scale_rows) * cols.div_ceil(scale_cols);
             (0..count).for_each(|_| checkpoint.bytes.push(120 + random.below(12) as u8));
-            checkpoint.tensors.push(Stored {
-                format,
-                cols,
-                rows,
-                parts,
-                data,
-                scales,
-                scale_rows,
-                scale_cols,
-            });
+            checkpoint.tensors.push(Stored { format, cols, rows, parts, data, scales, scale_rows, scale_cols });
         }
         checkpoint.bytes.extend_from_slice(&[0; 64]);
         checkpoint
@@ -176,17 +167,13 @@ impl WeightSource for Checkpoint {
     }
 }
 
-pub(super) fn bounds(context: u32, columns: u32) -> Bounds {
-    Bounds {
-        context,
-        columns,
-        outputs: columns,
-    }
+pub(crate) fn bounds(context: u32, columns: u32) -> Bounds {
+    Bounds { context, columns, outputs: columns }
 }
 
 /// How a test plan stores values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Storing {
+pub(crate) enum Storing {
     /// Every value has a slot, gathers too; one launch each.
     All,
     /// Gathers of weights and those whose readers are products have none.
@@ -196,18 +183,14 @@ pub(super) enum Storing {
 }
 
 /// The trivial plan: every stored value has its own memory.
-pub(super) fn plan(
+pub(crate) fn plan(
     graph: &Graph<'_>,
     checkpoint: &Checkpoint,
     context: u32,
     columns: u32,
     storing: Storing,
 ) -> PlanTables {
-    let mut plan = PlanTables {
-        model_hash: vec![[0; 32]],
-        context: vec![context],
-        ..Default::default()
-    };
+    let mut plan = PlanTables { model_hash: vec![[0; 32]], context: vec![context], ..Default::default() };
     checkpoint.places(&mut plan);
     let mut offset = 0;
     for state in graph.states {
@@ -231,21 +214,13 @@ pub(super) fn plan(
     let slot = |v: Value, offset: &mut u64| {
         let extents = graph.max_extents(graph.value_shape[v.0 as usize], bounds);
         let bytes = stored_bytes(graph.ty(v), &extents).unwrap();
-        let row = SlotRow {
-            value: v,
-            within: v,
-            offset: *offset,
-            bytes,
-        };
+        let row = SlotRow { value: v, within: v, offset: *offset, bytes };
         *offset += (bytes + 64).next_multiple_of(64);
         row
     };
     let mut arena = 0;
-    let mut slots: Vec<SlotRow> = graph
-        .values()
-        .filter(|v| computed(v) && keeps(*v))
-        .map(|v| slot(v, &mut arena))
-        .collect();
+    let mut slots: Vec<SlotRow> =
+        graph.values().filter(|v| computed(v) && keeps(*v)).map(|v| slot(v, &mut arena)).collect();
     if storing != Storing::Fused {
         loop {
             let found = layouts(graph, bounds, &slots);
@@ -256,69 +231,45 @@ pub(super) fn plan(
         }
     }
     let has_slot = |v: Value| slots.binary_search_by_key(&v, |s| s.value).is_ok();
-    let launched: Vec<Value> = graph
-        .values()
-        .filter(|v| computed(v) || has_slot(*v) || graph.op(*v) == Op::Write)
-        .collect();
+    let launched: Vec<Value> =
+        graph.values().filter(|v| computed(v) || has_slot(*v) || graph.op(*v) == Op::Write).collect();
     match storing {
         Storing::Fused => {
             let values = Run::push(&mut plan.launch_values, &launched);
-            plan.launches.push(LaunchRow {
-                device: Device(0),
-                values,
-            });
+            plan.launches.push(LaunchRow { device: Device(0), values });
         }
         _ => {
             for v in launched {
                 let values = Run::push(&mut plan.launch_values, &[v]);
-                plan.launches.push(LaunchRow {
-                    device: Device(0),
-                    values,
-                });
+                plan.launches.push(LaunchRow { device: Device(0), values });
             }
         }
     }
     let name = plan.intern("decode");
-    let launches = Run {
-        start: 0,
-        len: plan.launches.len() as u32,
-    };
+    let launches = Run { start: 0, len: plan.launches.len() as u32 };
     let slots = Run::push(&mut plan.slots, &slots);
-    plan.entries.push(EntryRow {
-        name,
-        columns,
-        outputs: columns,
-        launches,
-        slots,
-        reserved: 0,
-        arena_bytes: arena,
-    });
+    plan.entries.push(EntryRow { name, columns, outputs: columns, launches, slots, reserved: 0, arena_bytes: arena });
     plan
 }
 
 /// A graph to run, with its named values as what is compared.
-pub(super) struct Case {
-    pub(super) graph: GraphTables,
-    pub(super) checkpoint: Checkpoint,
-    pub(super) context: u32,
-    pub(super) columns: u32,
+pub(crate) struct Case {
+    pub(crate) graph: GraphTables,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) context: u32,
+    pub(crate) columns: u32,
 }
 
 impl Case {
-    pub(super) fn new(builder: Builder, context: u32, columns: u32) -> Case {
+    pub(crate) fn new(builder: Builder, context: u32, columns: u32) -> Case {
         let graph = builder.finish();
         let checkpoint = Checkpoint::random(&graph.view(), 0x1234_5678_9abc_def1);
-        Case {
-            graph,
-            checkpoint,
-            context,
-            columns,
-        }
+        Case { graph, checkpoint, context, columns }
     }
 
     /// Runs steps of these numbers of columns at all levels, with 1 and 3 threads and every way of storing, and
     /// compares named values and states with the evaluator.
-    pub(super) fn check(&self, steps: &[u32]) {
+    pub(crate) fn check(&self, steps: &[u32]) {
         for storing in [Storing::All, Storing::Absorbed, Storing::Fused] {
             for isa in Isa::available() {
                 for threads in [1, 3] {
@@ -343,11 +294,7 @@ impl Case {
         let wanted: Vec<Value> = graph.named.iter().map(|row| row.value).collect();
         let mut position = 0;
         for (at, &columns) in steps.iter().enumerate() {
-            let step = Step {
-                position,
-                columns,
-                outputs: columns.min(2),
-            };
+            let step = Step { position, columns, outputs: columns.min(2) };
             let tokens: Vec<u32> = (0..columns).map(|c| (position + 3 * c) % 5).collect();
             let results = evaluator.step(&mut states, step, &tokens, &wanted).unwrap();
             executor.run(&graph, 0, step, &tokens, None).unwrap();

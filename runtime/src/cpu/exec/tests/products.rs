@@ -2,8 +2,8 @@
 
 use ds4_ir::{Builder, Format, ScalarOp, Tree, Type, Value};
 
-use super::maps::{binary, floats, ints, masked, unary};
 use super::Case;
+use super::maps::{binary, floats, ints, masked, unary};
 
 const FORMATS: [Format; 10] = [
     Format::F32,
@@ -77,10 +77,7 @@ fn expert_matrices() {
     let tokens = b.tokens();
     let tokens = b.reshape(tokens, &[t, one]);
     let tokens = b.broadcast(tokens, &[t, k]);
-    let (p, r) = (
-        b.scalars.param(0, ds4_ir::ScalarType::I32),
-        b.scalars.param(1, ds4_ir::ScalarType::I32),
-    );
+    let (p, r) = (b.scalars.param(0, ds4_ir::ScalarType::I32), b.scalars.param(1, ds4_ir::ScalarType::I32));
     let seven = b.scalars.i32(7);
     let m = b.scalars.op(ScalarOp::MulI, &[p, r]).unwrap();
     let m = b.scalars.op(ScalarOp::AddI, &[m, p]).unwrap();

@@ -41,14 +41,9 @@ fn gathers_of_all_kinds() {
     let neg = unary(&mut b, ScalarOp::Neg, sparse);
     let table = ints(&mut b, "table", &[9, 3], 50);
     let numbers = b.gather(0, 0, table, ids);
-    for (name, v) in [
-        ("batched", batched),
-        ("middle", middle),
-        ("last", last),
-        ("rows", rows),
-        ("neg", neg),
-        ("numbers", numbers),
-    ] {
+    for (name, v) in
+        [("batched", batched), ("middle", middle), ("last", last), ("rows", rows), ("neg", neg), ("numbers", numbers)]
+    {
         b.tap(name, v);
         if name != "neg" {
             b.output(name, v);

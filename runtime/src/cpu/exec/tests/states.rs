@@ -16,10 +16,7 @@ fn a_ring_is_written_and_read() {
     let start = b.reshape(start, &[one]);
     let start = b.broadcast(start, &[t]);
     let i = b.iota(&[t], 0);
-    let (p, q) = (
-        b.scalars.param(0, ScalarType::I32),
-        b.scalars.param(1, ScalarType::I32),
-    );
+    let (p, q) = (b.scalars.param(0, ScalarType::I32), b.scalars.param(1, ScalarType::I32));
     let size = b.scalars.i32(window as i32);
     let sum = b.scalars.op(ScalarOp::AddI, &[p, q]).unwrap();
     let place = b.scalars.op(ScalarOp::RemI, &[sum, size]).unwrap();

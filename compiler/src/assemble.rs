@@ -33,7 +33,8 @@ pub fn compile(
     model_path: &str,
 ) -> Result<Compiled, Diagnostic> {
     let graph = crate::lower::lower(model, options)?;
-    let mut plan = PlanTables { model_hash: vec![model.identity], context: vec![options.context], ..Default::default() };
+    let mut plan =
+        PlanTables { model_hash: vec![model.identity], context: vec![options.context], ..Default::default() };
     set_options(&mut plan, checkpoint, model, options, model_path);
     place_files(&mut plan, checkpoint);
     place_weights(&mut plan, model);

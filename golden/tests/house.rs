@@ -16,7 +16,11 @@ const CRATES: [&str; 6] = ["ir", "kernels", "compiler", "runtime", "golden", "be
 /// Crates of the workspace that a crate's manifest names, development dependencies included.
 fn arrows(name: &str) -> BTreeSet<String> {
     let manifest = read(&format!("{name}/Cargo.toml"));
-    CRATES.iter().filter(|c| manifest.lines().any(|l| l.starts_with(&format!("ds4-{c}")))).map(|c| c.to_string()).collect()
+    CRATES
+        .iter()
+        .filter(|c| manifest.lines().any(|l| l.starts_with(&format!("ds4-{c}"))))
+        .map(|c| c.to_string())
+        .collect()
 }
 
 #[test]
@@ -41,7 +45,8 @@ fn the_map_names_what_exists() {
     let map = read("ARCHITECTURE.md");
     let mut checked = 0;
     for word in map.split('`') {
-        let is_path = word.contains('/') && !word.contains(' ') && CRATES.iter().any(|c| word.starts_with(&format!("{c}/")));
+        let is_path =
+            word.contains('/') && !word.contains(' ') && CRATES.iter().any(|c| word.starts_with(&format!("{c}/")));
         if is_path || word.starts_with("docs/") {
             assert!(top().join(word).exists(), "ARCHITECTURE.md names {word}, which does not exist");
             checked += 1;

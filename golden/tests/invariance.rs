@@ -56,7 +56,10 @@ fn chunks_threads_instruction_sets_and_the_evaluator_agree() {
                     for &chunk in chunks {
                         let found = bits(&run::logits(&mut s, &tokens, chunk).unwrap());
                         let difference = first_difference(&found, &meaning, width);
-                        assert_eq!(difference, None, "{name} {activations:?} {isa:?}, {threads} threads, chunk {chunk}");
+                        assert_eq!(
+                            difference, None,
+                            "{name} {activations:?} {isa:?}, {threads} threads, chunk {chunk}"
+                        );
                     }
                 }
             }
@@ -91,7 +94,8 @@ fn the_trained_model_has_one_set_of_bits() {
             let options = source.options(|o| o.activations = Some(activations));
             let plan = source.plan(folder.path(), &options).unwrap();
             let vocabulary = source.model.architecture.vocab_size;
-            let tokens: Vec<u32> = (0..300u32).map(|i| i.wrapping_mul(2_654_435_761) >> 7).map(|i| i % vocabulary).collect();
+            let tokens: Vec<u32> =
+                (0..300u32).map(|i| i.wrapping_mul(2_654_435_761) >> 7).map(|i| i % vocabulary).collect();
             let mut first: Option<Vec<u32>> = None;
             for threads in [1, 2] {
                 let open = OpenOptions { threads: Some(threads), ..OpenOptions::default() };

@@ -45,7 +45,11 @@ fn check_logits(name: &str, s: &mut Session, e: &BTreeMap<String, Array>, checke
                 let errors = compare(found, expected, width, scale);
                 worst = worst.max(errors.largest);
                 assert!(errors.largest < F32_LIMIT, "{name}: decode {case} row {row} {errors:?}");
-                assert_eq!(arg_max(found.iter().map(|&x| f64::from(x))) as u32, token, "{name}: decode {case} row {row}");
+                assert_eq!(
+                    arg_max(found.iter().map(|&x| f64::from(x))) as u32,
+                    token,
+                    "{name}: decode {case} row {row}"
+                );
             }
             s.step(&[token], 1).unwrap();
         }

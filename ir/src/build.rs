@@ -131,13 +131,7 @@ impl Builder {
     }
 
     /// Makes a value, or says what does not fit. `shape` is needed where attributes do not determine it.
-    pub fn value(
-        &mut self,
-        op: Op,
-        args: &[Value],
-        attrs: &[u32],
-        shape: Option<Shape>,
-    ) -> Result<Value, String> {
+    pub fn value(&mut self, op: Op, args: &[Value], attrs: &[u32], shape: Option<Shape>) -> Result<Value, String> {
         if let Some(missing) = args.iter().find(|v| v.0 as usize >= self.tables.value_op.len()) {
             return Err(format!("{missing} does not exist"));
         }

@@ -127,19 +127,12 @@ pub struct Place {
 impl Place {
     /// A whole file.
     pub fn file(file: impl Into<String>) -> Self {
-        Place {
-            file: file.into(),
-            ..Place::default()
-        }
+        Place { file: file.into(), ..Place::default() }
     }
 
     /// An item of a file.
     pub fn item(file: impl Into<String>, item: impl Into<String>) -> Self {
-        Place {
-            file: file.into(),
-            item: item.into(),
-            source: None,
-        }
+        Place { file: file.into(), item: item.into(), source: None }
     }
 }
 
@@ -206,11 +199,7 @@ impl fmt::Display for Diagnostic {
         if let Some((text, range)) = source {
             write_source(f, text, range.clone())?;
         }
-        for (name, value) in [
-            ("wanted", &self.wanted),
-            ("found", &self.found),
-            ("help", &self.help),
-        ] {
+        for (name, value) in [("wanted", &self.wanted), ("found", &self.found), ("help", &self.help)] {
             if !value.is_empty() {
                 write!(f, "\n   = {name}: {value}")?;
             }
@@ -220,11 +209,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// Shows the line that holds the start of `range`, with a caret below the range.
-fn write_source(
-    f: &mut fmt::Formatter<'_>,
-    text: &str,
-    range: std::ops::Range<usize>,
-) -> fmt::Result {
+fn write_source(f: &mut fmt::Formatter<'_>, text: &str, range: std::ops::Range<usize>) -> fmt::Result {
     let mut start = range.start.min(text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
@@ -235,20 +220,10 @@ fn write_source(
     let number = text[..line_start].matches('\n').count() + 1;
     let column = text[line_start..start].chars().count();
     let end = range.end.clamp(start, line_end);
-    let end = (start..=end)
-        .rev()
-        .find(|&i| text.is_char_boundary(i))
-        .unwrap_or(start);
+    let end = (start..=end).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(start);
     let width = text[start..end].chars().count().max(1);
     let margin = number.to_string().len();
-    write!(
-        f,
-        "\n{:margin$} |\n{number} | {line}\n{:margin$} | {:column$}{}",
-        "",
-        "",
-        "",
-        "^".repeat(width)
-    )
+    write!(f, "\n{:margin$} |\n{number} | {line}\n{:margin$} | {:column$}{}", "", "", "", "^".repeat(width))
 }
 
 impl std::error::Error for Diagnostic {}

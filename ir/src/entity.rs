@@ -58,10 +58,7 @@ impl Run {
 
     /// Appends `items` to `pool` and gives their run.
     pub fn push<T: Copy>(pool: &mut Vec<T>, items: &[T]) -> Run {
-        let run = Run {
-            start: pool.len() as u32,
-            len: items.len() as u32,
-        };
+        let run = Run { start: pool.len() as u32, len: items.len() as u32 };
         pool.extend_from_slice(items);
         run
     }

@@ -106,8 +106,7 @@ impl Format {
 
     /// Bytes of a row of `len` elements, or `None` if no whole number of blocks makes it.
     pub fn row_bytes(self, len: usize) -> Option<usize> {
-        len.is_multiple_of(self.block_len())
-            .then(|| len / self.block_len() * self.block_bytes())
+        len.is_multiple_of(self.block_len()).then(|| len / self.block_len() * self.block_bytes())
     }
 
     /// Whether the elements are integers (ids), not numbers to multiply with.
@@ -118,15 +117,7 @@ impl Format {
     /// Whether a product with `--activations q8` takes this weight with q8 activations:
     /// the formats whose codes are small integers. FP8 and the plain floats take f32 activations.
     pub fn takes_q8(self) -> bool {
-        matches!(
-            self,
-            Format::Q8_0
-                | Format::Q2_K
-                | Format::Q4_K
-                | Format::IQ2_XXS
-                | Format::MXFP4
-                | Format::Fp4
-        )
+        matches!(self, Format::Q8_0 | Format::Q2_K | Format::Q4_K | Format::IQ2_XXS | Format::MXFP4 | Format::Fp4)
     }
 
     /// Whether scales live in a tensor of their own.

@@ -29,21 +29,11 @@ pub fn infer(
     shape: Option<Shape>,
 ) -> Result<Operand, String> {
     check_counts(op, args.len(), attrs.len())?;
-    let found = Infer {
-        dims,
-        leaves,
-        args,
-        attrs,
-        shape,
-    }
-    .operation(op)?;
+    let found = Infer { dims, leaves, args, attrs, shape }.operation(op)?;
     match shape {
-        Some(wanted) if wanted != found.1 => Err(format!(
-            "`{}` gives shape {}, not {}",
-            op.name(),
-            show(dims, found.1),
-            show(dims, wanted)
-        )),
+        Some(wanted) if wanted != found.1 => {
+            Err(format!("`{}` gives shape {}, not {}", op.name(), show(dims, found.1), show(dims, wanted)))
+        }
         _ => Ok(found),
     }
 }
@@ -91,9 +81,7 @@ impl Infer<'_> {
         match op {
             Op::Weight | Op::Const | Op::Read => {
                 let id = self.attrs[0];
-                self.leaves
-                    .leaf(op, id)
-                    .ok_or_else(|| format!("`{}` {id} does not exist", op.name()))
+                self.leaves.leaf(op, id).ok_or_else(|| format!("`{}` {id} does not exist", op.name()))
             }
             Op::Tokens => {
                 let columns = self.dims.dim(crate::dim::DimOp::Columns);
@@ -147,20 +135,12 @@ impl Infer<'_> {
     fn axis(&self, axis: u32, shape: Shape) -> Result<usize, String> {
         let rank = self.dims.of(shape).len();
         let axis = axis as usize;
-        if axis < rank {
-            Ok(axis)
-        } else {
-            Err(format!("axis {axis} of rank {rank}"))
-        }
+        if axis < rank { Ok(axis) } else { Err(format!("axis {axis} of rank {rank}")) }
     }
 
     fn of_type(&self, arg: usize, ty: Type) -> Result<(), String> {
         let found = self.args[arg].0;
-        if found == ty {
-            Ok(())
-        } else {
-            Err(format!("operand {arg} is {found:?}, wanted {ty:?}"))
-        }
+        if found == ty { Ok(()) } else { Err(format!("operand {arg} is {found:?}, wanted {ty:?}")) }
     }
 
     fn ids(&self, arg: usize) -> Result<(), String> {
@@ -172,9 +152,7 @@ impl Infer<'_> {
 
     fn split_last(&self, arg: usize) -> Result<(Dim, Vec<Dim>), String> {
         let mut dims = self.dims_of(arg);
-        let last = dims
-            .pop()
-            .ok_or_else(|| format!("operand {arg} has no axis"))?;
+        let last = dims.pop().ok_or_else(|| format!("operand {arg} has no axis"))?;
         Ok((last, dims))
     }
 
@@ -185,23 +163,13 @@ impl Infer<'_> {
 
     fn map(&mut self) -> Result<Operand, String> {
         let body = Body(self.attrs[0]);
-        let (params, result) = self
-            .leaves
-            .body(body)
-            .ok_or_else(|| format!("{body} does not exist"))?;
+        let (params, result) = self.leaves.body(body).ok_or_else(|| format!("{body} does not exist"))?;
         if params.len() != self.args.len() {
-            return Err(format!(
-                "{body} takes {} operands, found {}",
-                params.len(),
-                self.args.len()
-            ));
+            return Err(format!("{body} takes {} operands, found {}", params.len(), self.args.len()));
         }
         for (i, (&(ty, shape), param)) in self.args.iter().zip(&params).enumerate() {
             if ty.scalar() != Some(*param) {
-                return Err(format!(
-                    "operand {i} is {ty:?}, the body takes {}",
-                    param.name()
-                ));
+                return Err(format!("operand {i} is {ty:?}, the body takes {}", param.name()));
             }
             if shape != self.args[0].1 {
                 return Err(format!(
@@ -297,9 +265,7 @@ impl Infer<'_> {
         let (last, _) = self.split_last(0)?;
         match self.dims.constant(last) {
             Some(k) if k % 32 == 0 && k > 0 => Ok((Type::Q8, self.args[0].1)),
-            _ => {
-                Err("q8 blocks hold 32 elements: the last axis is a constant multiple of 32".into())
-            }
+            _ => Err("q8 blocks hold 32 elements: the last axis is a constant multiple of 32".into()),
         }
     }
 
@@ -315,11 +281,7 @@ impl Infer<'_> {
         let wanted = self.wanted()?;
         let (from, to) = (self.dims_of(0), self.dims.of(wanted).to_vec());
         if self.dims.count(&from) != self.dims.count(&to) {
-            return Err(format!(
-                "{} does not reshape to {}",
-                show(self.dims, self.args[0].1),
-                show(self.dims, wanted)
-            ));
+            return Err(format!("{} does not reshape to {}", show(self.dims, self.args[0].1), show(self.dims, wanted)));
         }
         if self.is_blocked(0) && from.last() != to.last() {
             return Err("the last axis of a blocked type is never cut".into());
@@ -349,17 +311,11 @@ impl Infer<'_> {
     /// `start + extent <= whole` must be evident: constants, or the last rows `whole - extent ..`, or a prefix whose
     /// extent the verifier bounds at each entry point.
     fn check_range(&mut self, whole: Dim, start: Dim, extent: Dim) -> Result<(), String> {
-        let constants = (
-            self.dims.constant(whole),
-            self.dims.constant(start),
-            self.dims.constant(extent),
-        );
+        let constants = (self.dims.constant(whole), self.dims.constant(start), self.dims.constant(extent));
         if let (Some(whole), Some(start), Some(extent)) = constants {
             return match start.checked_add(extent) {
                 Some(end) if end <= whole => Ok(()),
-                _ => Err(format!(
-                    "{start} .. {start} + {extent} leaves the axis of {whole}"
-                )),
+                _ => Err(format!("{start} .. {start} + {extent} leaves the axis of {whole}")),
             };
         }
         let is_tail = self.dims.op(start) == crate::dim::DimOp::Sub(whole, extent);
@@ -374,11 +330,7 @@ impl Infer<'_> {
         let mut sorted = self.attrs.to_vec();
         sorted.sort();
         if sorted.len() != from.len() || sorted.iter().enumerate().any(|(i, &a)| i as u32 != a) {
-            return Err(format!(
-                "{:?} is no permutation of {} axes",
-                self.attrs,
-                from.len()
-            ));
+            return Err(format!("{:?} is no permutation of {} axes", self.attrs, from.len()));
         }
         if self.is_blocked(0) && self.attrs.last() != Some(&(from.len() as u32 - 1)) {
             return Err("the last axis of a blocked type is never moved".into());
@@ -390,11 +342,8 @@ impl Infer<'_> {
     fn broadcast(&mut self) -> Result<Operand, String> {
         let wanted = self.wanted()?;
         let (from, to) = (self.dims_of(0), self.dims.of(wanted).to_vec());
-        let fits = from.len() == to.len()
-            && from
-                .iter()
-                .zip(&to)
-                .all(|(&f, &t)| f == t || self.dims.constant(f) == Some(1));
+        let fits =
+            from.len() == to.len() && from.iter().zip(&to).all(|(&f, &t)| f == t || self.dims.constant(f) == Some(1));
         if !fits {
             return Err(format!(
                 "{} does not broadcast to {}",
@@ -421,13 +370,9 @@ impl Infer<'_> {
                 && other.len() == dims.len()
                 && (0..dims.len()).all(|a| a == axis || other[a] == dims[a]);
             if !fits {
-                return Err(format!(
-                    "operand {i} differs from operand 0 in type or in an axis other than {axis}"
-                ));
+                return Err(format!("operand {i} differs from operand 0 in type or in an axis other than {axis}"));
             }
-            dims[axis] = self
-                .dims
-                .dim(crate::dim::DimOp::Add(dims[axis], other[axis]));
+            dims[axis] = self.dims.dim(crate::dim::DimOp::Add(dims[axis], other[axis]));
         }
         Ok((ty, self.dims.shape(&dims)))
     }
@@ -438,9 +383,7 @@ impl Infer<'_> {
         let axis = self.axis(self.attrs[0], self.args[0].1)?;
         let batch = self.attrs[1] as usize;
         if batch > axis || batch > ids.len() || source[..batch] != ids[..batch] {
-            return Err(
-                "the batch axes of source and ids are the same and lie before the axis".into(),
-            );
+            return Err("the batch axes of source and ids are the same and lie before the axis".into());
         }
         if self.is_blocked(0) && axis + 1 == source.len() {
             return Err("the last axis of a blocked type is never gathered".into());
@@ -461,9 +404,7 @@ impl Infer<'_> {
         }
         let to = self.dims.of(wanted);
         match to.split_last() {
-            Some((&k, front)) if front == rest && self.dims.constant(k).is_some() => {
-                Ok((Type::ID, wanted))
-            }
+            Some((&k, front)) if front == rest && self.dims.constant(k).is_some() => Ok((Type::ID, wanted)),
             _ => Err("top_k gives the keys' shape with a constant last axis".into()),
         }
     }
@@ -473,10 +414,8 @@ impl Infer<'_> {
         self.ids(1)?;
         self.of_type(2, ty)?;
         let (state, ids, rows) = (self.dims_of(0), self.dims_of(1), self.dims_of(2));
-        let fits = ids.len() == 1
-            && rows.len() == state.len()
-            && rows.first() == ids.first()
-            && rows[1..] == state[1..];
+        let fits =
+            ids.len() == 1 && rows.len() == state.len() && rows.first() == ids.first() && rows[1..] == state[1..];
         if fits {
             Ok((ty, shape))
         } else {

@@ -163,8 +163,8 @@ impl Op {
     pub const ALL: [Op; 21] = {
         use Op::*;
         [
-            Weight, Const, Tokens, Extent, Iota, Map, Reduce, Product, Quantise, Widen, Reshape, Slice, Permute, Broadcast,
-            Concat, Gather, TopK, ArgMax, SortIds, Read, Write,
+            Weight, Const, Tokens, Extent, Iota, Map, Reduce, Product, Quantise, Widen, Reshape, Slice, Permute,
+            Broadcast, Concat, Gather, TopK, ArgMax, SortIds, Read, Write,
         ]
     };
 

@@ -35,10 +35,8 @@ impl Ir {
             EntryName::Decode1 => ("decode1", 1),
             EntryName::Prefill => ("prefill", options.prefill),
         };
-        let head = format!(
-            "; entry {name}: columns at most {columns}, position + columns at most {}\n",
-            options.context
-        );
+        let head =
+            format!("; entry {name}: columns at most {columns}, position + columns at most {}\n", options.context);
         let text = head + &ds4_ir::text::print(&graph.view());
         match self.output {
             Some(path) => ds4_ir::plan::file::write_whole(&path, text.as_bytes()),

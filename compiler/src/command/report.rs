@@ -112,13 +112,7 @@ pub fn size(bytes: u64) -> String {
 /// What `ds4c compile` prints.
 pub fn compiled_text(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
     let launches: Vec<String> = summary.entries.iter().map(|e| format!("{} {}", e.name, e.launches)).collect();
-    format!(
-        "{}: {} in {:.2} s; launches: {}\n",
-        output.display(),
-        size(bytes),
-        time.as_secs_f64(),
-        launches.join(", ")
-    )
+    format!("{}: {} in {:.2} s; launches: {}\n", output.display(), size(bytes), time.as_secs_f64(), launches.join(", "))
 }
 
 /// What `ds4c compile --json` prints.

@@ -139,9 +139,11 @@ fn memory_json(graph: &Graph<'_>, plan: &Plan<'_>) -> Json {
     let states = graph.states.iter().zip(plan.state_places);
     let states = states.map(|(s, p)| json!({ "name": graph.name(s.name), "bytes": p.bytes }));
     let entries = plan.entries.iter().map(|entry| {
-        let slots = entry.slots.of(plan.slots).iter().map(|s| {
-            json!({ "value": s.value.0, "within": s.within.0, "offset": s.offset, "bytes": s.bytes })
-        });
+        let slots = entry
+            .slots
+            .of(plan.slots)
+            .iter()
+            .map(|s| json!({ "value": s.value.0, "within": s.within.0, "offset": s.offset, "bytes": s.bytes }));
         json!({ "name": plan.str(entry.name), "bytes": entry.arena_bytes, "slots": slots.collect::<Vec<_>>() })
     });
     json!({ "states": states.collect::<Vec<_>>(), "entries": entries.collect::<Vec<_>>() })

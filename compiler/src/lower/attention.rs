@@ -166,9 +166,8 @@ impl Lowering<'_> {
         let context = self.b.product(Tree::Seq, scale, by_head, Some(mask));
         let shape = [self.columns, heads, width];
         let sink = self.b.reshape(sink, &[one, heads, one]);
-        let divided = |m: &Math<'_>, [acc, total, all, sink]: [Scalar; 4]| {
-            m.div(acc, m.add(total, m.exp(m.sub(sink, all))))
-        };
+        let divided =
+            |m: &Math<'_>, [acc, total, all, sink]: [Scalar; 4]| m.div(acc, m.add(total, m.exp(m.sub(sink, all))));
         let args = [context, total, kept, sink].map(|v| self.b.broadcast(v, &shape));
         self.map("ffff", args, divided)
     }

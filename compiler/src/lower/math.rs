@@ -114,9 +114,8 @@ impl Lowering<'_> {
         args: [Value; N],
         expression: impl FnOnce(&Math<'_>, [Scalar; N]) -> Scalar,
     ) -> Value {
-        let body = self.body(signature, |m, params| {
-            expression(m, params.try_into().expect("as many parameters as operands"))
-        });
+        let body =
+            self.body(signature, |m, params| expression(m, params.try_into().expect("as many parameters as operands")));
         self.b.map(body, &args)
     }
 
@@ -134,11 +133,7 @@ impl Lowering<'_> {
 }
 
 /// The body with parameters of these types.
-pub fn body(
-    scalars: &mut Scalars,
-    signature: &str,
-    expression: impl FnOnce(&Math<'_>, &[Scalar]) -> Scalar,
-) -> Body {
+pub fn body(scalars: &mut Scalars, signature: &str, expression: impl FnOnce(&Math<'_>, &[Scalar]) -> Scalar) -> Body {
     let types = types(signature);
     let params: Vec<Scalar> = types.iter().enumerate().map(|(i, &ty)| scalars.param(i as u32, ty)).collect();
     let result = expression(&Math(RefCell::new(scalars)), &params);

@@ -104,11 +104,7 @@ impl Lowering<'_> {
                 let x0 = element(m, p[..N].try_into().expect("N parameters"));
                 let x1 = element(m, p[N..2 * N].try_into().expect("N parameters"));
                 let (sin, cos) = (p[2 * N], p[2 * N + 1]);
-                if side == 0 {
-                    m.sub(m.mul(x0, cos), m.mul(x1, sin))
-                } else {
-                    m.add(m.mul(x0, sin), m.mul(x1, cos))
-                }
+                if side == 0 { m.sub(m.mul(x0, cos), m.mul(x1, sin)) } else { m.add(m.mul(x0, sin), m.mul(x1, cos)) }
             });
             self.b.map(body, &args)
         });

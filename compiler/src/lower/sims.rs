@@ -28,9 +28,12 @@ impl Lowering<'_> {
             return plain;
         }
         self.b_within("fp8", |l| {
-            l.round_trip(plain, 64, |m, amax| power_of_two(m, amax, 1e-4, 1.0 / 448.0), |m, x, s| {
-                m.mul(m.round_e4m3(clamped(m, m.div(x, s), 448.0)), s)
-            })
+            l.round_trip(
+                plain,
+                64,
+                |m, amax| power_of_two(m, amax, 1e-4, 1.0 / 448.0),
+                |m, x, s| m.mul(m.round_e4m3(clamped(m, m.div(x, s), 448.0)), s),
+            )
         })
     }
 
@@ -42,9 +45,12 @@ impl Lowering<'_> {
         let x = self.b_within("hadamard", |l| l.hadamard(x));
         self.b_within("fp4", |l| {
             let least = 6.0 * f32::MIN_POSITIVE;
-            l.round_trip(x, 32, |m, amax| power_of_two(m, amax, least, 1.0 / 6.0), |m, x, s| {
-                m.mul(m.round_e2m1(clamped(m, m.div(x, s), 6.0)), s)
-            })
+            l.round_trip(
+                x,
+                32,
+                |m, amax| power_of_two(m, amax, least, 1.0 / 6.0),
+                |m, x, s| m.mul(m.round_e2m1(clamped(m, m.div(x, s), 6.0)), s),
+            )
         })
     }
 

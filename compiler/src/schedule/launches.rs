@@ -2,8 +2,8 @@
 
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::layout::{Layout, layouts, lies_within, operand_within, start_within, stored_bytes};
 use ds4_ir::plan::SlotRow;
+use ds4_ir::plan::layout::{Layout, layouts, lies_within, operand_within, start_within, stored_bytes};
 use ds4_ir::{Bounds, Op, Type};
 
 /// Whether each value is needed for an output, a named value or a state.

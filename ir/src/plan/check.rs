@@ -26,9 +26,7 @@ pub fn check(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<Facts, String> {
 }
 
 fn in_pool(run: Run, len: usize) -> bool {
-    (run.start as usize)
-        .checked_add(run.len as usize)
-        .is_some_and(|end| end <= len)
+    (run.start as usize).checked_add(run.len as usize).is_some_and(|end| end <= len)
 }
 
 fn ensure(holds: bool, fault: impl FnOnce() -> String) -> Result<(), String> {
@@ -41,42 +39,23 @@ fn check_texts(plan: &Plan<'_>) -> Result<(), String> {
         ensure(valid, || format!("text {i} is out of range or no UTF-8"))?;
     }
     let text_ids = plan.options.iter().flat_map(|o| [o.key, o.value]);
-    let text_ids = text_ids
-        .chain(plan.files.iter().map(|f| f.path))
-        .chain(plan.entries.iter().map(|e| e.name));
+    let text_ids = text_ids.chain(plan.files.iter().map(|f| f.path)).chain(plan.entries.iter().map(|e| e.name));
     for text in text_ids {
-        ensure((text.0 as usize) < plan.texts.len(), || {
-            format!("text {text} does not exist")
-        })?;
+        ensure((text.0 as usize) < plan.texts.len(), || format!("text {text} does not exist"))?;
     }
-    ensure(
-        plan.model_hash.len() == 1 && plan.context.len() == 1,
-        || "identity or context is no single row".into(),
-    )?;
-    ensure(plan.context[0] > 0 && plan.context[0] < 1 << 30, || {
-        format!("context {} is out of range", plan.context[0])
-    })
+    ensure(plan.model_hash.len() == 1 && plan.context.len() == 1, || "identity or context is no single row".into())?;
+    ensure(plan.context[0] > 0 && plan.context[0] < 1 << 30, || format!("context {} is out of range", plan.context[0]))
 }
 
 fn check_weights(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
-    ensure(plan.weight_places.len() == graph.weights.len(), || {
-        "weights and their places differ in number".into()
-    })?;
+    ensure(plan.weight_places.len() == graph.weights.len(), || "weights and their places differ in number".into())?;
     for file in plan.files {
-        ensure(file.size < LARGEST && file.header_len <= file.size, || {
-            "a file's size is out of range".into()
-        })?;
+        ensure(file.size < LARGEST && file.header_len <= file.size, || "a file's size is out of range".into())?;
     }
     for (i, place) in plan.weight_places.iter().enumerate() {
-        ensure(in_pool(place.parts, plan.parts.len()), || {
-            format!("the parts of weight {i} do not exist")
-        })?;
-        check_weight(graph, plan, i).ok_or_else(|| {
-            format!(
-                "weight `{}` does not lie inside its files",
-                graph.name(graph.weights[i].name)
-            )
-        })?;
+        ensure(in_pool(place.parts, plan.parts.len()), || format!("the parts of weight {i} do not exist"))?;
+        check_weight(graph, plan, i)
+            .ok_or_else(|| format!("weight `{}` does not lie inside its files", graph.name(graph.weights[i].name)))?;
     }
     Ok(())
 }
@@ -88,18 +67,7 @@ fn check_weight(graph: &Graph<'_>, plan: &Plan<'_>, index: usize) -> Option<()> 
     let extents: Vec<u64> = graph
         .shape(row.shape)
         .iter()
-        .map(|&d| {
-            crate::dim::dim_max(
-                graph.dims,
-                d,
-                crate::Bounds {
-                    context: 0,
-                    columns: 0,
-                    outputs: 0,
-                },
-            )
-            .into()
-        })
+        .map(|&d| crate::dim::dim_max(graph.dims, d, crate::Bounds { context: 0, columns: 0, outputs: 0 }).into())
         .collect();
     let (&cols, outer) = extents.split_last()?;
     let rows = outer.iter().try_fold(1u64, |n, &e| n.checked_mul(e))?;
@@ -132,33 +100,20 @@ fn check_weight(graph: &Graph<'_>, plan: &Plan<'_>, index: usize) -> Option<()> 
 }
 
 fn check_states(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
-    ensure(plan.state_places.len() == graph.states.len(), || {
-        "states and their places differ in number".into()
-    })?;
-    let none = crate::Bounds {
-        context: 0,
-        columns: 0,
-        outputs: 0,
-    };
+    ensure(plan.state_places.len() == graph.states.len(), || "states and their places differ in number".into())?;
+    let none = crate::Bounds { context: 0, columns: 0, outputs: 0 };
     let mut taken: Vec<(u64, u64)> = Vec::new();
     for (i, place) in plan.state_places.iter().enumerate() {
-        let wanted = stored_bytes(
-            graph.states[i].ty,
-            &graph.max_extents(graph.states[i].shape, none),
-        );
+        let wanted = stored_bytes(graph.states[i].ty, &graph.max_extents(graph.states[i].shape, none));
         let fits = wanted == Some(place.bytes)
             && place.offset.is_multiple_of(64)
             && place.offset < LARGEST
             && place.bytes < LARGEST;
-        ensure(fits, || {
-            format!("the place of state {i} has a wrong size or alignment")
-        })?;
+        ensure(fits, || format!("the place of state {i} has a wrong size or alignment"))?;
         taken.push((place.offset, place.offset + place.bytes));
     }
     taken.sort();
-    ensure(taken.windows(2).all(|w| w[0].1 <= w[1].0), || {
-        "two states share memory".into()
-    })
+    ensure(taken.windows(2).all(|w| w[0].1 <= w[1].0), || "two states share memory".into())
 }
 
 fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(), String> {
@@ -166,12 +121,8 @@ fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(
     let sane = (1..=bounds.context).contains(&entry.columns) && entry.outputs <= entry.columns;
     ensure(sane, || "columns or outputs are out of range".into())?;
     crate::verify::check_bounds(graph, bounds).map_err(|fault| fault.to_string())?;
-    ensure(in_pool(entry.launches, plan.launches.len()), || {
-        "its launches do not exist".into()
-    })?;
-    ensure(in_pool(entry.slots, plan.slots.len()), || {
-        "its slots do not exist".into()
-    })?;
+    ensure(in_pool(entry.launches, plan.launches.len()), || "its launches do not exist".into())?;
+    ensure(in_pool(entry.slots, plan.slots.len()), || "its slots do not exist".into())?;
     let slots = entry.slots.of(plan.slots);
     check_slots(graph, entry, slots, bounds)?;
     let layouts = layouts(graph, bounds, slots);
@@ -180,37 +131,20 @@ fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(
 }
 
 fn slot_index(slots: &[SlotRow], value: Value) -> Option<usize> {
-    slots
-        .binary_search_by_key(&value.0, |slot| slot.value.0)
-        .ok()
+    slots.binary_search_by_key(&value.0, |slot| slot.value.0).ok()
 }
 
-fn check_slots(
-    graph: &Graph<'_>,
-    entry: &EntryRow,
-    slots: &[SlotRow],
-    bounds: crate::Bounds,
-) -> Result<(), String> {
-    ensure(slots.is_sorted_by(|a, b| a.value < b.value), || {
-        "its slots are not in order".into()
-    })?;
-    ensure(entry.arena_bytes < LARGEST, || {
-        "its arena is too large".into()
-    })?;
+fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: crate::Bounds) -> Result<(), String> {
+    ensure(slots.is_sorted_by(|a, b| a.value < b.value), || "its slots are not in order".into())?;
+    ensure(entry.arena_bytes < LARGEST, || "its arena is too large".into())?;
     for slot in slots {
         let v = slot.value;
-        ensure((v.0 as usize) < graph.len(), || {
-            format!("{v} does not exist")
-        })?;
-        let wanted = stored_bytes(
-            graph.ty(v),
-            &graph.max_extents(graph.value_shape[v.0 as usize], bounds),
-        );
+        ensure((v.0 as usize) < graph.len(), || format!("{v} does not exist"))?;
+        let wanted = stored_bytes(graph.ty(v), &graph.max_extents(graph.value_shape[v.0 as usize], bounds));
         let fits = wanted == Some(slot.bytes) && slot.offset < LARGEST && slot.bytes < LARGEST;
         ensure(fits, || format!("the slot of {v} has a wrong size"))?;
         if slot.within == v {
-            let inside =
-                slot.offset.is_multiple_of(64) && slot.offset + slot.bytes <= entry.arena_bytes;
+            let inside = slot.offset.is_multiple_of(64) && slot.offset + slot.bytes <= entry.arena_bytes;
             ensure(inside, || format!("the slot of {v} leaves the arena"))?;
         } else {
             let outer = slot_index(slots, slot.within).map(|i| &slots[i]);
@@ -218,12 +152,11 @@ fn check_slots(
                 graph.op(o.value) == Op::Concat
                     && o.value > v
                     && graph.ty(v) != crate::Type::Q8
-                    && operand_within(graph, o.value, v).is_some_and(|operand| start_within(graph, o.value, operand).is_some())
+                    && operand_within(graph, o.value, v)
+                        .is_some_and(|operand| start_within(graph, o.value, operand).is_some())
                     && o.offset == slot.offset
             });
-            ensure(inside, || {
-                format!("{v} does not lie inside {}", slot.within)
-            })?;
+            ensure(inside, || format!("{v} does not lie inside {}", slot.within))?;
         }
     }
     Ok(())
@@ -277,7 +210,9 @@ pub fn lifetimes<'a>(
         for &v in values {
             for operand in graph.args(v) {
                 for root in memory_of(graph, layouts, *operand, values)? {
-                    ensure(computed[root.0 as usize], || format!("launch {at} ({v}) reads {root} before it is computed"))?;
+                    ensure(computed[root.0 as usize], || {
+                        format!("launch {at} ({v}) reads {root} before it is computed")
+                    })?;
                     touch(&mut lives, root, at);
                 }
             }
@@ -299,35 +234,21 @@ pub fn lifetimes<'a>(
 
 fn root_slot(layouts: &[Option<Layout>], v: Value) -> Value {
     match &layouts[v.0 as usize] {
-        Some(Layout {
-            root: Root::Slot(root),
-            ..
-        }) => *root,
+        Some(Layout { root: Root::Slot(root), .. }) => *root,
         _ => v,
     }
 }
 
 /// The computed values whose memory a reader of `v` touches: through views, and for a gather done by its reader the
 /// source and the ids. Values of the same launch and leaves need nothing.
-fn memory_of(
-    graph: &Graph<'_>,
-    layouts: &[Option<Layout>],
-    v: Value,
-    launch: &[Value],
-) -> Result<Vec<Value>, String> {
+fn memory_of(graph: &Graph<'_>, layouts: &[Option<Layout>], v: Value, launch: &[Value]) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     let mut stack = vec![v];
     while let Some(v) = stack.pop() {
         let op = graph.op(v);
-        let has_slot = matches!(
-            &layouts[v.0 as usize],
-            Some(Layout {
-                root: Root::Slot(_),
-                ..
-            })
-        ) && !op.is_view();
-        let own_slot = op.is_view()
-            && matches!(&layouts[v.0 as usize], Some(Layout { root: Root::Slot(r), .. }) if *r == v);
+        let has_slot = matches!(&layouts[v.0 as usize], Some(Layout { root: Root::Slot(_), .. })) && !op.is_view();
+        let own_slot =
+            op.is_view() && matches!(&layouts[v.0 as usize], Some(Layout { root: Root::Slot(r), .. }) if *r == v);
         match op {
             _ if launch.binary_search(&v).is_ok() => {}
             Op::Weight | Op::Const | Op::Read => {}
@@ -346,13 +267,11 @@ fn memory_of(
 
 /// No two slots that are needed at one time share a byte.
 fn check_overlap(slots: &[SlotRow], lives: &Lives) -> Result<(), String> {
-    let mut order: Vec<usize> = (0..slots.len())
-        .filter(|&i| slots[i].within == slots[i].value && lives[i].0 != usize::MAX)
-        .collect();
+    let mut order: Vec<usize> =
+        (0..slots.len()).filter(|&i| slots[i].within == slots[i].value && lives[i].0 != usize::MAX).collect();
     order.sort_by_key(|&i| lives[i].0);
     let mut active: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
-    let mut ends: std::collections::BinaryHeap<std::cmp::Reverse<(usize, u64)>> =
-        Default::default();
+    let mut ends: std::collections::BinaryHeap<std::cmp::Reverse<(usize, u64)>> = Default::default();
     for i in order {
         let (first, last) = lives[i];
         while let Some(std::cmp::Reverse((end, offset))) = ends.peek().copied() {
@@ -370,10 +289,7 @@ fn check_overlap(slots: &[SlotRow], lives: &Lives) -> Result<(), String> {
         if let Some((_, &(other_end, other))) = before
             && other_end > start
         {
-            return Err(format!(
-                "{} and {} share memory",
-                slots[i].value, slots[other].value
-            ));
+            return Err(format!("{} and {} share memory", slots[i].value, slots[other].value));
         }
         active.insert(start, (end, i));
         ends.push(std::cmp::Reverse((last, start)));

@@ -53,11 +53,7 @@ fn aligned(n: usize) -> usize {
 /// The bytes of a plan file. The same tables give the same bytes.
 pub fn plan_bytes(graph: &GraphTables, plan: &PlanTables) -> Vec<u8> {
     let (graph, plan) = (graph.view(), plan.view());
-    let sections: Vec<Section<'_>> = graph
-        .sections()
-        .into_iter()
-        .chain(plan.sections())
-        .collect();
+    let sections: Vec<Section<'_>> = graph.sections().into_iter().chain(plan.sections()).collect();
     let mut at = aligned(size_of::<Header>() + sections.len() * size_of::<SectionRow>());
     let mut rows = Vec::new();
     for s in &sections {
@@ -128,28 +124,18 @@ impl<B: AsRef<[u8]>> PlanBytes<B> {
     /// Checks header, version, section table and hashes. `bytes` are 64-byte aligned (a mapping or an aligned buffer).
     pub fn open(bytes: B, name: &str) -> Result<Self, Diagnostic> {
         let sections = sections_of(bytes.as_ref(), name)?;
-        Ok(PlanBytes {
-            bytes,
-            name: name.to_string(),
-            sections,
-        })
+        Ok(PlanBytes { bytes, name: name.to_string(), sections })
     }
 
     fn find(&self, number: u32) -> Option<&[u8]> {
-        let index = self
-            .sections
-            .binary_search_by_key(&number, |(n, _)| *n)
-            .ok()?;
+        let index = self.sections.binary_search_by_key(&number, |(n, _)| *n).ok()?;
         Some(&self.bytes.as_ref()[self.sections[index].1.clone()])
     }
 
     /// The graph and the plan's own tables, not yet verified: use [`PlanBytes::verified`].
     pub fn tables(&self) -> Result<(Graph<'_>, Plan<'_>), Diagnostic> {
         let missing = |(number, column): (u32, &str)| {
-            damaged(
-                &self.name,
-                format!("section {number} (`{column}`) is missing or has a wrong length"),
-            )
+            damaged(&self.name, format!("section {number} (`{column}`) is missing or has a wrong length"))
         };
         let graph = Graph::from_sections(|n| self.find(n)).map_err(missing)?;
         let plan = Plan::from_sections(|n| self.find(n)).map_err(missing)?;
@@ -159,17 +145,13 @@ impl<B: AsRef<[u8]>> PlanBytes<B> {
     /// The tables, with every index, the graph, the launches and the memory checked.
     pub fn verified(&self) -> Result<(Graph<'_>, Plan<'_>, crate::verify::Facts), Diagnostic> {
         let (graph, plan) = self.tables()?;
-        let facts =
-            super::check::check(&graph, &plan).map_err(|fault| damaged(&self.name, fault))?;
+        let facts = super::check::check(&graph, &plan).map_err(|fault| damaged(&self.name, fault))?;
         Ok((graph, plan, facts))
     }
 
     /// Number, name-less range and length of every section, for reports.
     pub fn section_sizes(&self) -> Vec<(u32, usize)> {
-        self.sections
-            .iter()
-            .map(|(n, range)| (*n, range.len()))
-            .collect()
+        self.sections.iter().map(|(n, range)| (*n, range.len())).collect()
     }
 }
 
@@ -186,32 +168,19 @@ fn sections_of(bytes: &[u8], name: &str) -> Result<Vec<(u32, std::ops::Range<usi
     let table = table_len.and_then(|len| bytes.get(start..start.checked_add(len)?));
     let table = table.ok_or_else(|| damaged(name, "the section table is cut off".into()))?;
     if blake3::hash(table).as_bytes() != &header.table_hash {
-        return Err(damaged(
-            name,
-            "the section table does not match its hash".into(),
-        ));
+        return Err(damaged(name, "the section table does not match its hash".into()));
     }
     let mut sections = Vec::new();
     let mut end = start + table.len();
     for chunk in table.chunks_exact(size_of::<SectionRow>()) {
         let row: SectionRow = bytemuck::pod_read_unaligned(chunk);
-        let range = section_range(&row, bytes.len()).ok_or_else(|| {
-            damaged(
-                name,
-                format!("section {} lies outside of the file", row.number),
-            )
-        })?;
+        let range = section_range(&row, bytes.len())
+            .ok_or_else(|| damaged(name, format!("section {} lies outside of the file", row.number)))?;
         if blake3::hash(&bytes[range.clone()]).as_bytes() != &row.hash {
-            return Err(damaged(
-                name,
-                format!("section {} does not match its hash", row.number),
-            ));
+            return Err(damaged(name, format!("section {} does not match its hash", row.number)));
         }
         if range.start < end || bytes[end..range.start].iter().any(|&b| b != 0) {
-            return Err(damaged(
-                name,
-                format!("section {} does not follow the one before it", row.number),
-            ));
+            return Err(damaged(name, format!("section {} does not follow the one before it", row.number)));
         }
         end = range.end;
         sections.push((row.number, range));
@@ -220,10 +189,7 @@ fn sections_of(bytes: &[u8], name: &str) -> Result<Vec<(u32, std::ops::Range<usi
         return Err(damaged(name, "the sections are not in order".into()));
     }
     if bytes[end..].iter().any(|&b| b != 0) || bytes.len() != aligned(end) {
-        return Err(damaged(
-            name,
-            "there are bytes behind the last section".into(),
-        ));
+        return Err(damaged(name, "there are bytes behind the last section".into()));
     }
     Ok(sections)
 }
@@ -242,45 +208,23 @@ fn header_of(bytes: &[u8], name: &str) -> Result<Header, Diagnostic> {
     if header.magic != MAGIC {
         return Err(Diagnostic::new(codes::PLAN_MAGIC, "this is no plan file")
             .at(Place::file(name))
-            .wanted(
-                "a file that `ds4c compile` wrote",
-                format!("{:02x?}", &header.magic),
-            )
+            .wanted("a file that `ds4c compile` wrote", format!("{:02x?}", &header.magic))
             .help("give the plan, not the model; `ds4c compile MODEL -o PLAN` makes one"));
     }
     if header.version != VERSION {
-        return Err(Diagnostic::new(
-            codes::PLAN_VERSION,
-            "the plan was written by another version",
-        )
-        .at(Place::file(name))
-        .wanted(
-            format!("plan format {VERSION}"),
-            format!("plan format {}", header.version),
-        )
-        .help("compile the model again with this version's `ds4c compile`"));
+        return Err(Diagnostic::new(codes::PLAN_VERSION, "the plan was written by another version")
+            .at(Place::file(name))
+            .wanted(format!("plan format {VERSION}"), format!("plan format {}", header.version))
+            .help("compile the model again with this version's `ds4c compile`"));
     }
     if header.contract != contract_bytes() {
-        return Err(Diagnostic::new(
-            codes::PLAN_CONTRACT,
-            "the plan obeys another numeric contract",
-        )
-        .at(Place::file(name))
-        .wanted(
-            CONTRACT,
-            String::from_utf8_lossy(&header.contract).trim_end_matches('\0'),
-        )
-        .help("compile the model again with this version's `ds4c compile`"));
+        return Err(Diagnostic::new(codes::PLAN_CONTRACT, "the plan obeys another numeric contract")
+            .at(Place::file(name))
+            .wanted(CONTRACT, String::from_utf8_lossy(&header.contract).trim_end_matches('\0'))
+            .help("compile the model again with this version's `ds4c compile`"));
     }
     if header.size != bytes.len() as u64 {
-        return Err(damaged(
-            name,
-            format!(
-                "it has {} bytes, its header says {}",
-                bytes.len(),
-                header.size
-            ),
-        ));
+        return Err(damaged(name, format!("it has {} bytes, its header says {}", bytes.len(), header.size)));
     }
     Ok(header)
 }

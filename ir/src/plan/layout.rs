@@ -72,11 +72,7 @@ pub fn packed(extents: &[usize]) -> Vec<usize> {
 ///
 /// A view whose operand's strides cannot express it has no layout unless it has a slot of its own.
 pub fn layouts(graph: &Graph<'_>, bounds: Bounds, slots: &[SlotRow]) -> Vec<Option<Layout>> {
-    let mut finder = Finder {
-        graph,
-        bounds,
-        found: vec![None; graph.len()],
-    };
+    let mut finder = Finder { graph, bounds, found: vec![None; graph.len()] };
     // A concat comes behind its operands; those inside it need its layout first.
     for slot in slots.iter().filter(|slot| slot.within == slot.value) {
         let extents = graph.max_extents(graph.value_shape[slot.value.0 as usize], bounds);
@@ -105,8 +101,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn extents(&self, v: Value) -> Vec<usize> {
-        self.graph
-            .max_extents(self.graph.value_shape[v.0 as usize], self.bounds)
+        self.graph.max_extents(self.graph.value_shape[v.0 as usize], self.bounds)
     }
 
     /// An operand that lies inside its concat: behind the operands before it, whose extents are constant. The slot may be
@@ -153,20 +148,10 @@ impl Finder<'_> {
         let inner = self.found[operand.0 as usize].as_ref()?;
         let attrs = self.graph.attrs(v);
         match op {
-            Op::Permute => {
-                Some(inner.with_strides(attrs.iter().map(|&a| inner.strides[a as usize]).collect()))
-            }
+            Op::Permute => Some(inner.with_strides(attrs.iter().map(|&a| inner.strides[a as usize]).collect())),
             Op::Broadcast => {
                 let (from, to) = (self.graph.dims_of(operand), self.graph.dims_of(v));
-                let strides = (0..to.len())
-                    .map(|a| {
-                        if from[a] == to[a] {
-                            inner.strides[a]
-                        } else {
-                            0
-                        }
-                    })
-                    .collect();
+                let strides = (0..to.len()).map(|a| if from[a] == to[a] { inner.strides[a] } else { 0 }).collect();
                 Some(inner.with_strides(strides))
             }
             Op::Slice => {
@@ -212,10 +197,7 @@ pub fn start_within(graph: &Graph<'_>, concat: Value, operand: Value) -> Option<
     let axis = *graph.attrs(concat).first()? as usize;
     let args = graph.args(concat);
     let index = args.iter().position(|&a| a == operand)?;
-    args[..index]
-        .iter()
-        .map(|&a| constant(graph, graph.dims_of(a)[axis]))
-        .sum()
+    args[..index].iter().map(|&a| constant(graph, graph.dims_of(a)[axis])).sum()
 }
 
 fn constant(graph: &Graph<'_>, dim: Dim) -> Option<usize> {
@@ -226,10 +208,7 @@ fn constant(graph: &Graph<'_>, dim: Dim) -> Option<usize> {
 }
 
 /// Splits both extents into groups of axes with equal element counts: `(from range, to range)` each.
-fn groups(
-    from: &[usize],
-    to: &[usize],
-) -> Option<Vec<(std::ops::Range<usize>, std::ops::Range<usize>)>> {
+fn groups(from: &[usize], to: &[usize]) -> Option<Vec<(std::ops::Range<usize>, std::ops::Range<usize>)>> {
     let (mut f, mut t) = (0, 0);
     let mut groups = Vec::new();
     while f < from.len() || t < to.len() {
@@ -262,9 +241,7 @@ fn reshaped(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize
     let mut result = vec![0; to.len()];
     for (f, t) in groups(from, to)? {
         let axes: Vec<usize> = f.filter(|&a| from[a] != 1).collect();
-        let mergeable = axes
-            .windows(2)
-            .all(|w| strides[w[0]] == strides[w[1]] * from[w[1]]);
+        let mergeable = axes.windows(2).all(|w| strides[w[0]] == strides[w[1]] * from[w[1]]);
         if !mergeable {
             return None;
         }
@@ -279,37 +256,26 @@ fn reshaped(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize
 
 /// Within each group of merged or split axes only the outermost axis may change from step to step: an inner one would
 /// leave holes that the other side does not know.
-fn merges_outermost(
-    from: &[usize],
-    from_symbolic: Vec<bool>,
-    to: &[usize],
-    to_symbolic: Vec<bool>,
-) -> bool {
+fn merges_outermost(from: &[usize], from_symbolic: Vec<bool>, to: &[usize], to_symbolic: Vec<bool>) -> bool {
     let Some(groups) = groups(from, to) else {
         return false;
     };
     groups.into_iter().all(|(f, t)| {
-        let inner_symbolic =
-            |axes: std::ops::Range<usize>, extents: &[usize], symbolic: &[bool]| {
-                let mut axes = axes.filter(|&a| extents[a] != 1 || symbolic[a]);
-                axes.next();
-                axes.any(|a| symbolic[a])
-            };
+        let inner_symbolic = |axes: std::ops::Range<usize>, extents: &[usize], symbolic: &[bool]| {
+            let mut axes = axes.filter(|&a| extents[a] != 1 || symbolic[a]);
+            axes.next();
+            axes.any(|a| symbolic[a])
+        };
         let trivial = f.len() == 1 && t.len() == 1;
-        trivial
-            || (!inner_symbolic(f, from, &from_symbolic) && !inner_symbolic(t, to, &to_symbolic))
+        trivial || (!inner_symbolic(f, from, &from_symbolic) && !inner_symbolic(t, to, &to_symbolic))
     })
 }
 
 /// Bytes of a value stored with these extents: 4 an element; q8 as all codes, then, 64-byte aligned, all scales.
 pub fn stored_bytes(ty: crate::Type, extents: &[usize]) -> Option<u64> {
-    let count = extents
-        .iter()
-        .try_fold(1u64, |n, &e| n.checked_mul(e as u64))?;
+    let count = extents.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64))?;
     match ty {
-        crate::Type::Q8 => count
-            .checked_next_multiple_of(64)?
-            .checked_add(count / 32 * 4),
+        crate::Type::Q8 => count.checked_next_multiple_of(64)?.checked_add(count / 32 * 4),
         ty if ty.format().is_some() => None,
         _ => count.checked_mul(4),
     }

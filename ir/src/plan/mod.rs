@@ -13,8 +13,7 @@ pub mod tables;
 pub use file::{PlanBytes, write_plan};
 pub use layout::{Layout, Root};
 pub use tables::{
-    EntryRow, FileRow, LaunchRow, OptionRow, PartRow, Plan, PlanTables, SlotRow, StatePlaceRow,
-    WeightPlaceRow,
+    EntryRow, FileRow, LaunchRow, OptionRow, PartRow, Plan, PlanTables, SlotRow, StatePlaceRow, WeightPlaceRow,
 };
 
 /// Version of the plan format. A reader takes this one only.

@@ -166,38 +166,25 @@ impl<'a> Plan<'a> {
 
     /// An option or fact by its key.
     pub fn option(&self, key: &str) -> Option<&'a str> {
-        self.options
-            .iter()
-            .find(|row| self.str(row.key) == key)
-            .map(|row| self.str(row.value))
+        self.options.iter().find(|row| self.str(row.key) == key).map(|row| self.str(row.value))
     }
 
     /// An entry point by its name.
     pub fn entry(&self, name: &str) -> Option<(Entry, &'a EntryRow)> {
-        let index = self
-            .entries
-            .iter()
-            .position(|row| self.str(row.name) == name)?;
+        let index = self.entries.iter().position(|row| self.str(row.name) == name)?;
         Some((Entry(index as u32), &self.entries[index]))
     }
 
     /// The bounds of an entry point.
     pub fn bounds(&self, entry: &EntryRow) -> crate::Bounds {
-        crate::Bounds {
-            context: self.context[0],
-            columns: entry.columns,
-            outputs: entry.outputs,
-        }
+        crate::Bounds { context: self.context[0], columns: entry.columns, outputs: entry.outputs }
     }
 }
 
 impl PlanTables {
     /// The id of a string; equal strings share one.
     pub fn intern(&mut self, text: &str) -> Text {
-        let found = self
-            .texts
-            .iter()
-            .position(|run| run.of(&self.text) == text.as_bytes());
+        let found = self.texts.iter().position(|run| run.of(&self.text) == text.as_bytes());
         let index = found.unwrap_or_else(|| {
             let run = Run::push(&mut self.text, text.as_bytes());
             self.texts.push(run);
@@ -208,10 +195,7 @@ impl PlanTables {
 
     /// Adds an option or fact.
     pub fn set_option(&mut self, key: &str, value: &str) {
-        let row = OptionRow {
-            key: self.intern(key),
-            value: self.intern(value),
-        };
+        let row = OptionRow { key: self.intern(key), value: self.intern(value) };
         self.options.push(row);
     }
 }

@@ -14,7 +14,7 @@ def theirs():
 
 
 def ours():
-    command = ["target/release/ds4-run", f"{peers}/bench.ds4plan", "--bench", "--prefill", "0", "--decode", tokens]
+    command = ["target/release/ds4-run", f"{peers}/bench.ds4plan", "--bench", "--prefill", "1", "--decode", tokens]
     out = subprocess.run(command + ["--threads", threads, "--json"], check=True, capture_output=True, text=True)
     report = json.loads(out.stdout)
     return report["decode"]["tokens_per_second"], report["isa"]

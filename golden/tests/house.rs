@@ -1,5 +1,7 @@
 //! The house rules that a machine can see: dependency arrows, folder names in the map, the list of codes.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! One model has one set of bits: any chunking, any number of threads, any instruction set, and the evaluator's.
 
+#![allow(clippy::unwrap_used)]
+
 use ds4_compiler::lower::{Activations, lower};
 use ds4_golden::oracle::read_npz;
 use ds4_golden::run::{self, Source, TINY, expected};

@@ -1,5 +1,7 @@
 //! The graphs of whole models: verified, bounded, and the same table after printing and parsing.
 
+#![allow(clippy::unwrap_used)]
+
 use ds4_compiler::lower::{KvRows, Sims, lower};
 use ds4_compiler::model::Model;
 use ds4_compiler::sample::{Spec, write_gguf};

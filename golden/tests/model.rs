@@ -1,5 +1,7 @@
 //! The trained model: its greedy texts, and q8 activations beside f32.
 
+#![allow(clippy::unwrap_used)]
+
 use ds4_compiler::lower::Activations;
 use ds4_golden::oracle::{compare, deviation};
 use ds4_golden::run::{self, Source, session};

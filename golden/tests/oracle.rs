@@ -1,5 +1,7 @@
 //! Line 1 and 2 of the main job: logits, choices and rows against an independent float64 implementation.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use ds4_compiler::lower::{Activations, Sims};

@@ -1,5 +1,7 @@
 //! Plan files: the same bytes twice, and every damage refused with its diagnostic.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 
 use ds4_compiler::assemble::{compile, remembered_path};

@@ -1,11 +1,14 @@
 //! What goes wrong when a plan runs, each with its diagnostic, and nothing half done.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 
 use ds4_compiler::assemble::compile;
 use ds4_compiler::lower::Options;
 use ds4_compiler::model::Model;
 use ds4_golden::run::{self, Source, session};
+use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use ds4_runtime::session::{OpenOptions, Session};
 
@@ -102,4 +105,27 @@ fn a_plan_takes_its_own_model_only() {
     std::fs::copy(ds4_golden::data("oracle/tiny-a/model.f16.gguf"), &copy).unwrap();
     let open = OpenOptions { model: Some(copy), ..OpenOptions::default() };
     Session::open(&plan, &open).unwrap();
+}
+
+/// Other weights behind the same header are found when they are asked for.
+#[test]
+fn contents_are_compared_on_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.gguf");
+    std::fs::copy(ds4_golden::data("oracle/tiny-a/model.f16.gguf"), &model).unwrap();
+    let checkpoint = ds4_compiler::read::open(&model).unwrap();
+    let described = Model::read(&checkpoint).unwrap();
+    let options = Options::for_model(&described.architecture);
+    let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy()).unwrap();
+    let plan = folder.path().join("model.ds4plan");
+    write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
+    let open = |path: &Path| {
+        Session::open(&plan, &OpenOptions { model: Some(path.into()), contents: true, ..OpenOptions::default() })
+    };
+    insta::assert_snapshot!("no_contents_in_the_plan", shown(&open(&model).err().unwrap(), folder.path()));
+    compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));
+    write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
+    open(&model).unwrap();
+    let other = damaged_copy(folder.path(), "blk.2.attn_q_a_norm.weight", 0, &2.5f32.to_le_bytes());
+    insta::assert_snapshot!("other_contents", shown(&open(&other).err().unwrap(), folder.path()));
 }

@@ -1,4 +1,23 @@
-//! Values, shapes, scalars, trees, numerics and plan tables.
+//! What everything else agrees on: the value graph of a step, its meaning, and the plan file.
+//!
+//! # Tables
+//! - [`graph`]: values as struct-of-arrays tables, their operations ([`op`]), shapes over step scalars ([`dim`]), scalar
+//!   bodies ([`scalar`]), reduction trees ([`tree`]). [`Builder`] makes them hash-consed; [`infer`] gives types and shapes.
+//! - [`plan`]: the plan file. It is the graph's tables and its own: places of weights, launches, memory.
+//! - [`format`], [`formats`]: storage formats of weights and what their bytes mean.
+//! - [`numerics`]: the contract's scalar arithmetic and functions (`docs/numerics.md`), written once.
+//!
+//! # Passes
+//! - [`verify`]: tables of any content are safe to use, or there is a [`fault`].
+//! - [`eval`]: the meaning of a graph, plain and slow. It shares no product or tree code with an executor.
+//! - [`text`]: printing and parsing (`docs/ir.md`).
+//!
+//! # Invariants
+//! - Ids are dense; operands have lower ids than users; id order is schedule order.
+//! - Equal operations on equal operands are one id.
+//! - No device, no thread, no command line, no name of a model's construct.
+//!
+//! Begin with [`op::Op`] and its table, then [`graph::Graph`], then [`eval`].
 
 pub mod build;
 pub mod diagnostic;

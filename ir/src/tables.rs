@@ -1,6 +1,6 @@
 //! Struct-of-arrays tables that are almost a file format.
 //!
-//! [`tables!`](crate::tables) declares a set of columns twice: as owned vectors that a pass builds, and as slices
+//! [`crate::tables!`] declares a set of columns twice: as owned vectors that a pass builds, and as slices
 //! that every reader takes. The slices view either the vectors or the sections of a mapped plan, so nothing is
 //! copied when a plan is loaded.
 

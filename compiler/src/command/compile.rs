@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ds4_ir::Diagnostic;
+use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use indicatif::ProgressBar;
 
@@ -23,6 +24,9 @@ pub struct Compile {
     output: PathBuf,
     #[command(flatten)]
     lowering: Lowering,
+    /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
+    #[arg(long)]
+    contents: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -39,7 +43,11 @@ impl Compile {
         let options = self.lowering.options(&model.architecture);
         progress.set_message("compiling");
         let path = remembered_path(&self.model.model, &self.output);
-        let compiled = compile(&checkpoint, &model, &options, &path)?;
+        let mut compiled = compile(&checkpoint, &model, &options, &path)?;
+        if self.contents {
+            progress.set_message("hashing the weights");
+            compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));
+        }
         progress.set_message("writing the plan");
         let bytes = write_plan(&self.output, &compiled.graph, &compiled.plan)?;
         progress.finish_and_clear();

@@ -47,7 +47,7 @@ impl Math<'_> {
         round_e2m1(x) = RoundE2m1;
         select(c, x, y) = SelectF32;
         float(i) = FloatOf;
-        from_bits(i) = FromBits;
+        float_from_bits(i) = FromBits;
         to_bits(x) = ToBits;
         addi(i, j) = AddI;
         subi(i, j) = SubI;

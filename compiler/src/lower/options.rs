@@ -127,7 +127,7 @@ fn check_sims(a: &Architecture) -> Result<(), Diagnostic> {
             .wanted(wanted, found)
             .help("compile with `--sims none`"))
     };
-    if plain % 64 != 0 {
+    if !plain.is_multiple_of(64) {
         return refuse("the dimensions without rope have no blocks of 64", "a multiple of 64", plain);
     }
     let width = a.indexer.head_dim;

@@ -12,7 +12,7 @@ fn power_of_two(m: &Math<'_>, amax: Scalar, least: f32, inverse: f32) -> Scalar 
     let bits = m.to_bits(m.mul(bounded, m.f(inverse)));
     let scale = m.andi(m.addi(bits, m.i(0x007f_ffff)), m.i(0x7f80_0000));
     let finite = m.lt(bounded, m.f(f32::INFINITY));
-    m.select(finite, m.from_bits(scale), m.f(f32::from_bits(0x7fc0_0000)))
+    m.select(finite, m.float_from_bits(scale), m.f(f32::from_bits(0x7fc0_0000)))
 }
 
 /// `x` clamped by comparisons, so that NaN stays.

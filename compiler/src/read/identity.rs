@@ -6,9 +6,6 @@ use super::gguf_value::{List, Value};
 use super::json::Json;
 use super::table::{Checkpoint, Metadata};
 
-/// Bytes that are hashed between two looks at the mapping.
-const CHUNK: usize = 1 << 24;
-
 impl Checkpoint {
     /// BLAKE3 hash of the tensor table and the metadata, sorted by name. Paths are no part of it, nor
     /// are the weights: see [`Checkpoint::contents_hash`].
@@ -52,19 +49,9 @@ impl Checkpoint {
         }
     }
 
-    /// BLAKE3 hash of the data of all tensors, sorted by name, each followed by its scales.
-    /// This reads the whole checkpoint.
-    pub fn contents_hash(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new();
-        for id in self.tensors.sorted() {
-            for bytes in [self.data(id), self.scale_data(id)] {
-                hasher.update(&(bytes.len() as u64).to_le_bytes());
-                for chunk in bytes.chunks(CHUNK) {
-                    hasher.update(chunk);
-                }
-            }
-        }
-        *hasher.finalize().as_bytes()
+    /// Hash of the contents of all files, in hexadecimal; see [`ds4_ir::plan::contents`]. This reads the whole checkpoint.
+    pub fn contents_hash(&self, progress: impl FnMut(usize)) -> String {
+        ds4_ir::plan::contents::contents_hash(self.files.ids().map(|file| self.files.bytes(file)), progress)
     }
 }
 

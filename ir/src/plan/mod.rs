@@ -6,6 +6,7 @@
 //! index, the graph ([`crate::verify`]), the launches and the memory ([`check`]).
 
 pub mod check;
+pub mod contents;
 pub mod file;
 pub mod layout;
 pub mod tables;

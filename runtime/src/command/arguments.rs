@@ -103,6 +103,9 @@ pub(super) struct Arguments {
     /// Where the checkpoint is, if it is not where the plan says
     #[arg(long, value_name = "PATH", help_heading = MACHINE)]
     pub(super) model: Option<PathBuf>,
+    /// Compare the weights with the hash that `ds4c compile --contents` stored; this reads the whole checkpoint
+    #[arg(long, help_heading = MACHINE)]
+    pub(super) contents: bool,
     /// Instruction set, equal in bits [default: the widest of this machine]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["baseline", "avx2", "avx512"]))]
     #[arg(help_heading = MACHINE)]

@@ -41,6 +41,7 @@ fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
         model: arguments.model.clone(),
         threads: arguments.threads,
         isa: arguments.isa.as_deref().map(isa).transpose()?,
+        contents: arguments.contents,
     };
     let mut session = Session::open(&arguments.plan, &options)?;
     let tokenizer = session.tokenizer()?.to_vec();

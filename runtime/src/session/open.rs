@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::Graph;
+use ds4_ir::plan::contents::{CONTENTS, contents_hash};
 use ds4_ir::plan::{FileRow, Plan, PlanBytes};
 use ds4_ir::{Diagnostic, Place};
 use memmap2::Mmap;
@@ -24,6 +25,8 @@ pub struct OpenOptions {
     pub threads: Option<usize>,
     /// Instruction-set level; the widest if not given.
     pub isa: Option<Isa>,
+    /// Whether the weights are compared with the hash in the plan. This reads all of them.
+    pub contents: bool,
 }
 
 impl Session {
@@ -37,6 +40,9 @@ impl Session {
         let bytes = PlanBytes::open(map(plan)?, &name)?;
         let (graph, tables, _) = bytes.verified()?;
         let files = model_files(&tables, plan, options.model.as_deref())?;
+        if options.contents {
+            check_contents(&tables, &files, &name)?;
+        }
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = options.threads.unwrap_or_else(cores);
         let isa = options.isa.unwrap_or_else(Isa::best);
@@ -124,6 +130,23 @@ fn check_file(row: &FileRow, path: &Path, bytes: &[u8]) -> Result<(), Diagnostic
         return Err(other(format!("a header with BLAKE3 {wanted}"), header.to_hex().to_string()));
     }
     Ok(())
+}
+
+/// Compares the bytes of all files with the hash that the plan holds.
+fn check_contents(plan: &Plan<'_>, files: &[FileBytes], name: &str) -> Result<(), Diagnostic> {
+    let Some(wanted) = plan.option(CONTENTS) else {
+        return Err(Diagnostic::new(codes::PLAN_FACT, "the plan has no hash of the weights")
+            .at(Place::file(name))
+            .help("compile the model with `ds4c compile --contents`"));
+    };
+    let found = contents_hash(files.iter().map(|file| (**file).as_ref()), |_| ());
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Diagnostic::new(codes::MODEL_CHANGED, "the weights are not those that the plan was made for")
+        .at(Place::file(name))
+        .wanted(format!("contents with BLAKE3 {wanted}"), found)
+        .help("name the right model with --model PATH, or compile this one again"))
 }
 
 /// The entry points with their logits, ascending by columns.

@@ -4,7 +4,7 @@
 //! - [`graph`]: values as struct-of-arrays tables, their operations ([`op`]), shapes over step scalars ([`dim`]), scalar
 //!   bodies ([`scalar`]), reduction trees ([`tree`]). [`Builder`] makes them hash-consed; [`infer`] gives types and shapes.
 //! - [`plan`]: the plan file. It is the graph's tables and its own: places of weights, launches, memory.
-//! - [`format`], [`formats`]: storage formats of weights and what their bytes mean.
+//! - [`mod@format`], [`formats`]: storage formats of weights and what their bytes mean.
 //! - [`numerics`]: the contract's scalar arithmetic and functions (`docs/numerics.md`), written once.
 //!
 //! # Passes

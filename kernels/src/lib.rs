@@ -1,8 +1,36 @@
-//! Kernels: the intermediate representation of launches, its emitters and readers, and the machine that runs kernels
-//! without a GPU.
+//! Kernels: what a launch does on a device, and a machine that shows without a device that it does the right thing.
 //!
-//! What stands here so far is the one fact about kernels that planning needs already: the [`Target`]s that a plan may carry
-//! source for.
+//! ```text
+//! value graph, layouts --schedule--> kernels --verify--> emit (wgsl; ptx and hip to come)
+//!                                       |
+//!                                       +--> machine: runs them, over numbers (over terms to come)
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`kernel`] | the kernel IR: tables, builder, verifier. **Begin here** |
+//! | [`schedule`] | from one value of the graph to its kernels, generic over operation, type and tree |
+//! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
+//! | [`machine`] | executes kernels on the CPU, generic over the domain of floats; refuses races, bounds, unwritten memory |
+//!
+//! What holds:
+//! - A kernel computes with the rounded and exact operations of the contract and no others; the functions are emitted from
+//!   their one definition in [`ds4_ir::numerics`]. A tree of the value graph is honoured exactly, by position of leaves.
+//! - An argument is a plan constant, a buffer, or a step scalar in the step's block. There is no other input.
+//! - A masked id has one use besides being stored, a guarded branch. Loops and grids have static bounds.
+//! - The crate knows the value graph and its layouts, and no file, device, thread or model construct.
+//!
+//! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
+//! gathers that its reader does itself), each compared with the evaluator bit by bit. What does not exist yet: emitters,
+//! readers of emitted text, the domain of terms, schedules of several values, several columns of a product in one lane.
+
+pub mod kernel;
+pub mod machine;
+pub mod schedule;
+pub mod weight_layout;
+
+#[cfg(test)]
+mod tests;
 
 /// A language that kernels are emitted in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,0 +1,90 @@
+//! Extents: numbers that follow from the step, each with a static bound; and grids, their products.
+
+use ds4_ir::Dim;
+
+use super::tables::Extent;
+
+/// Most workgroups along one axis of a dispatch, on every device.
+pub const MOST_GROUPS: u32 = 65_535;
+
+/// `ceil(times * min(scalar, most) / per)`; without a scalar, `scalar` is `most`.
+///
+/// `scalar` is a word of the step's block: the value of a dimension in this step. The clamp keeps loops and indices within
+/// their static bounds whatever the block holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ExtentRow {
+    /// Which dimension, if the step chooses.
+    pub scalar: Option<Dim>,
+    /// Largest value of the scalar.
+    pub most: u32,
+    /// Factor.
+    pub times: u32,
+    /// Divisor, not zero; the quotient is rounded up.
+    pub per: u32,
+}
+
+impl ExtentRow {
+    /// A number.
+    pub fn constant(n: u32) -> ExtentRow {
+        ExtentRow { scalar: None, most: 1, times: n, per: 1 }
+    }
+
+    /// The number, if no step changes it.
+    pub fn is_constant(&self) -> Option<u32> {
+        self.scalar.is_none().then(|| self.largest()).flatten()
+    }
+
+    /// The largest value; `None` if the product leaves 32 bits.
+    pub fn largest(&self) -> Option<u32> {
+        self.value(self.most)
+    }
+
+    /// The value where the scalar has this value.
+    pub fn value(&self, scalar: u32) -> Option<u32> {
+        Some(self.times.checked_mul(scalar.min(self.most))?.div_ceil(self.per))
+    }
+}
+
+/// A grid in one step: the number of workgroups along each axis, slowest first.
+///
+/// A dispatch has few axes of at most [`MOST_GROUPS`] workgroups, so the grid is flattened and folded: workgroup `(x, y)` of
+/// the dispatch is the grid's number `x + y * width`, and those at and beyond the total have nothing to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// Extent of each axis.
+    pub axes: Vec<u32>,
+}
+
+impl Grid {
+    /// Number of workgroups.
+    pub fn total(&self) -> u64 {
+        self.axes.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Width and height of the dispatch, `None` if not even folded axes hold the grid. An empty grid needs no dispatch.
+    pub fn folded(&self) -> Option<(u32, u32)> {
+        let total = self.total();
+        let height = total.div_ceil(MOST_GROUPS.into()).max(1);
+        let width = total.div_ceil(height);
+        Some((u32::try_from(width).ok()?, u32::try_from(height).ok().filter(|&h| h <= MOST_GROUPS)?))
+    }
+
+    /// The coordinates of a number below the total.
+    pub fn coordinates(&self, mut number: u64) -> Vec<u32> {
+        let mut at = vec![0; self.axes.len()];
+        for (i, &n) in at.iter_mut().zip(&self.axes).rev() {
+            *i = (number % u64::from(n)) as u32;
+            number /= u64::from(n);
+        }
+        at
+    }
+}
+
+/// The extents of a grid's axes in a step; `scalar` gives the value of a dimension.
+pub fn grid(extents: &[ExtentRow], axes: &[Extent], scalar: &dyn Fn(Dim) -> u32) -> Option<Grid> {
+    let value = |&e: &Extent| {
+        let row = extents.get(e.0 as usize)?;
+        row.value(row.scalar.map_or(row.most, scalar))
+    };
+    Some(Grid { axes: axes.iter().map(value).collect::<Option<_>>()? })
+}

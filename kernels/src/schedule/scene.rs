@@ -1,0 +1,100 @@
+//! What a schedule knows of the plan around its launch.
+
+use std::fmt;
+
+use ds4_ir::dim::dim_max;
+use ds4_ir::graph::Graph;
+use ds4_ir::plan::{Layout, Root};
+use ds4_ir::{Bounds, Dim, DimOp, Value};
+
+use crate::kernel::ExtentRow;
+
+/// Why there is no kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The value has to be stored first.
+    Store(Value),
+    /// No schedule does this.
+    Unsupported(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Store(v) => write!(f, "{v} has to be stored"),
+            Refusal::Unsupported(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Rows and columns that share a scale, for formats whose scales are a tensor of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScaleBlocks {
+    /// Rows.
+    pub rows: u32,
+    /// Columns.
+    pub cols: u32,
+}
+
+/// The plan around a launch.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The value graph.
+    pub graph: Graph<'a>,
+    /// Bounds of the entry point.
+    pub bounds: Bounds,
+    /// Where each value lies, of [`ds4_ir::plan::layout::layouts`].
+    pub layouts: &'a [Option<Layout>],
+    /// Of each weight; zeros where the format has its scales itself.
+    pub scales: &'a [ScaleBlocks],
+}
+
+impl Scene<'_> {
+    /// The layout of a value.
+    pub(super) fn layout(&self, v: Value) -> Result<&Layout, Refusal> {
+        self.layouts[v.0 as usize].as_ref().ok_or(Refusal::Store(v))
+    }
+
+    /// Whether a value has memory of its own, or a place inside a concat's.
+    pub(super) fn is_stored(&self, v: Value) -> bool {
+        let layout = self.layouts[v.0 as usize].as_ref();
+        layout.is_some_and(|l| l.root == Root::Slot(v) || self.lies_in_another(v, l))
+    }
+
+    /// A view has its operand's place unless it has a slot, and then its strides are packed there.
+    fn lies_in_another(&self, v: Value, layout: &Layout) -> bool {
+        let inside = matches!(layout.root, Root::Slot(owner) if owner != v);
+        let borrowed = self.graph.op(v).is_view();
+        inside && !borrowed
+    }
+
+    /// A constant dimension.
+    pub(super) fn constant(&self, dim: Dim) -> Option<u32> {
+        match DimOp::of(self.graph.dims[dim.0 as usize]) {
+            Some(DimOp::Const(n)) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// A dimension times a number.
+    pub(super) fn extent(&self, dim: Dim, times: u32) -> ExtentRow {
+        match self.constant(dim) {
+            Some(n) => ExtentRow { scalar: None, most: n, times, per: 1 },
+            None => ExtentRow { scalar: Some(dim), most: dim_max(self.graph.dims, dim, self.bounds), times, per: 1 },
+        }
+    }
+
+    /// The extents of a value's axes.
+    pub(super) fn extents(&self, v: Value) -> Vec<ExtentRow> {
+        self.graph.dims_of(v).iter().map(|&d| self.extent(d, 1)).collect()
+    }
+
+    /// A name for the kernel of a value: the last segments of its span and the operation.
+    pub(super) fn kernel_name(&self, v: Value) -> String {
+        let path = self.graph.span_path(self.graph.value_span[v.0 as usize]);
+        let op = self.graph.op(v).name();
+        if path.is_empty() { format!("{op}.{v}") } else { format!("{path}.{op}.{v}") }
+    }
+}

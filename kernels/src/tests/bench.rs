@@ -1,0 +1,440 @@
+//! A graph on the bench: every value has memory, its kernels run on the machine in both lane orders, and each value is
+//! compared with the evaluator's.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ds4_ir::dim::dim_value;
+use ds4_ir::eval::{Data, Evaluator, States, Tensor, WeightSource};
+use ds4_ir::formats::WeightRow;
+use ds4_ir::graph::{GraphTables, State, Weight};
+use ds4_ir::numerics::canonical;
+use ds4_ir::plan::layout::layouts;
+use ds4_ir::plan::{Layout, SlotRow};
+use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
+
+use crate::kernel::{Kernel, Source, verify};
+use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
+use crate::schedule::{ScaleBlocks, Scene, kernels};
+use crate::weight_layout::{WeightLayout, packed};
+
+pub(super) const D: Numbers = ds4_ir::numerics::Concrete;
+
+/// A checkpoint in memory.
+#[derive(Default)]
+pub(super) struct Checkpoint {
+    tensors: Vec<Stored>,
+}
+
+struct Stored {
+    format: Format,
+    len: usize,
+    /// Rows of the last axis but one.
+    inner: usize,
+    data: Vec<u8>,
+    scales: Vec<u8>,
+    blocks: ScaleBlocks,
+}
+
+impl Checkpoint {
+    /// Adds a tensor of `outer * inner` rows with these bytes, its scales over blocks of `blocks`.
+    pub(super) fn add(
+        &mut self,
+        format: Format,
+        shape: [usize; 3],
+        data: Vec<u8>,
+        scales: Vec<u8>,
+        blocks: ScaleBlocks,
+    ) {
+        let [outer, inner, len] = shape;
+        assert_eq!(data.len(), outer * inner * format.row_bytes(len).unwrap());
+        self.tensors.push(Stored { format, len, inner, data, scales, blocks });
+    }
+
+    /// Adds a tensor of random bytes. Most f16 fields are of ordinary size, so that a NaN does not hide everything.
+    pub(super) fn random(&mut self, format: Format, shape: [usize; 3], random: &mut Random) {
+        let [outer, inner, len] = shape;
+        let bytes = outer * inner * format.row_bytes(len).unwrap();
+        let mut data: Vec<u8> = (0..bytes).map(|_| random.next() as u8).collect();
+        for (i, block) in data.chunks_exact_mut(format.block_bytes()).enumerate() {
+            for at in halves(format) {
+                if !(random.next() as usize + i).is_multiple_of(101) {
+                    block[at + 1] = block[at + 1] & 0x83 | 0x2c;
+                }
+            }
+        }
+        if format == Format::I64 {
+            data.chunks_exact_mut(8).for_each(|id| id.copy_from_slice(&i64::from(id[0] as i8).to_le_bytes()));
+        }
+        let blocks = if format.has_scales() { ScaleBlocks { rows: 2, cols: 32 } } else { ScaleBlocks::default() };
+        let scales = match format.has_scales() {
+            true => {
+                (0..outer * inner.div_ceil(2) * len.div_ceil(32)).map(|_| 120 + (random.next() % 16) as u8).collect()
+            }
+            false => Vec::new(),
+        };
+        self.add(format, shape, data, scales, blocks);
+    }
+}
+
+/// Places of the f16 fields of a block.
+fn halves(format: Format) -> &'static [usize] {
+    match format {
+        Format::F16 | Format::Q8_0 | Format::IQ2_XXS => &[0],
+        Format::Q4_K => &[0, 2],
+        Format::Q2_K => &[80, 82],
+        _ => &[],
+    }
+}
+
+impl WeightSource for Checkpoint {
+    fn row(&self, weight: Weight, row: usize) -> Option<WeightRow<'_>> {
+        let stored = &self.tensors[weight.0 as usize];
+        let bytes = stored.format.row_bytes(stored.len)?;
+        let across = stored.len.div_ceil(stored.blocks.cols.max(1) as usize);
+        let down = stored.inner.div_ceil(stored.blocks.rows.max(1) as usize);
+        let scale_row = row / stored.inner * down + row % stored.inner / stored.blocks.rows.max(1) as usize;
+        Some(WeightRow {
+            format: stored.format,
+            data: stored.data.get(row * bytes..(row + 1) * bytes)?,
+            scales: match stored.format.has_scales() {
+                true => stored.scales.get(scale_row * across..(scale_row + 1) * across)?,
+                false => &[],
+            },
+            scale_cols: stored.blocks.cols as usize,
+        })
+    }
+}
+
+/// A plain generator (xorshift).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 32) as u32
+    }
+
+    /// Floats that show what random ones hide: cancelling, signed zeros, subnormals, infinities, NaN, ties.
+    pub(super) fn adversarial(&mut self, count: usize) -> Vec<f32> {
+        let mut values: Vec<f32> = Vec::with_capacity(count);
+        for i in 0..count {
+            let plain = self.next() as i32 as f32 / 2_147_483_648.0;
+            let previous = values.last().copied().unwrap_or(0.0);
+            let value = match self.next() % 16 {
+                0 => -previous,
+                1 => previous,
+                2 => -0.0,
+                3 => 0.0,
+                4 => f32::from_bits(self.next() & 0x807f_ffff),
+                5 => plain * 1e30,
+                6 => plain * 1e-30,
+                7 if i % 97 == 7 => f32::INFINITY,
+                8 if i % 89 == 8 => f32::NEG_INFINITY,
+                9 if i % 101 == 9 => f32::from_bits(0xffc0_0001),
+                10 => f32::from_bits(self.next()),
+                _ => plain,
+            };
+            values.push(value);
+        }
+        values
+    }
+
+    /// Floats of ordinary size that cancel now and then.
+    pub(super) fn tame(&mut self, count: usize) -> Vec<f32> {
+        let mut values: Vec<f32> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let plain = self.next() as i32 as f32 / 2_147_483_648.0;
+            let previous = values.last().copied().unwrap_or(0.0);
+            values.push(if self.next().is_multiple_of(4) { -previous } else { plain });
+        }
+        values
+    }
+}
+
+/// A finished graph with its memory.
+pub(super) struct Bench {
+    pub(super) tables: GraphTables,
+    checkpoint: Checkpoint,
+    bounds: Bounds,
+    layouts: Vec<Option<Layout>>,
+    scales: Vec<ScaleBlocks>,
+    stored: Vec<Value>,
+}
+
+/// What caught a planted fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Caught {
+    /// The kernel is not well-formed.
+    Verifier,
+    /// The machine refused to go on.
+    Machine(Check),
+    /// The result has other bits than the evaluator's.
+    Bits,
+}
+
+/// Memory of all sources.
+pub(super) type Memories = HashMap<Source, Cells<Numbers>>;
+
+impl Bench {
+    /// Every value has memory but leaves, views, writes and those of `unstored`.
+    pub(super) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
+        Bench::with_views(builder, checkpoint, unstored, &[])
+    }
+
+    /// The same, and these views have memory too.
+    pub(super) fn with_views(builder: Builder, checkpoint: Checkpoint, unstored: &[Value], views: &[Value]) -> Bench {
+        let tables = builder.finish();
+        let graph = tables.view();
+        if let Err(fault) = ds4_ir::verify::verify(&graph) {
+            panic!("{fault}");
+        }
+        let bounds = Bounds { context: 64, columns: 8, outputs: 8 };
+        let has_memory = |v: &Value| match graph.op(*v) {
+            Op::Weight | Op::Const | Op::Read | Op::Write => false,
+            _ if graph.ty(*v).format().is_some() => false,
+            op if op.is_view() => views.contains(v),
+            _ => !unstored.contains(v),
+        };
+        let stored: Vec<Value> = graph.values().filter(has_memory).collect();
+        let slot = |&value: &Value| SlotRow { value, within: value, offset: 0, bytes: 0 };
+        let slots: Vec<SlotRow> = stored.iter().map(slot).collect();
+        let layouts = layouts(&graph, bounds, &slots);
+        let scales = checkpoint.tensors.iter().map(|t| t.blocks).collect();
+        Bench { tables, checkpoint, bounds, layouts, scales, stored }
+    }
+
+    fn graph(&self) -> Graph<'_> {
+        self.tables.view()
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene { graph: self.graph(), bounds: self.bounds, layouts: &self.layouts, scales: &self.scales }
+    }
+
+    /// The kernels of a value.
+    pub(super) fn kernels(&self, v: Value) -> Vec<Kernel> {
+        let made = kernels(&self.scene(), v).unwrap_or_else(|refusal| panic!("{v}: {refusal}"));
+        for kernel in &made {
+            verify(kernel).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{kernel:#?}", kernel.name));
+        }
+        made
+    }
+
+    /// All kernels, in the order of their launches.
+    pub(super) fn all_kernels(&self) -> Vec<Kernel> {
+        self.graph().values().flat_map(|v| self.kernels(v)).collect()
+    }
+
+    /// Memory as it is when a step begins.
+    pub(super) fn memories(&self, states: &States, tokens: &[u32]) -> Memories {
+        let graph = self.graph();
+        let mut memories = Memories::new();
+        for &v in &self.stored {
+            let shape = graph.value_shape[v.0 as usize];
+            let count: usize = graph.max_extents(shape, self.bounds).iter().product();
+            memories.insert(Source::Slot(v), Cells::unwritten(count));
+            memories.insert(Source::Codes(v), Cells::unwritten(count / 4));
+            memories.insert(Source::Scales(v), Cells::unwritten(count / 32));
+        }
+        for i in 0..graph.states.len() as u32 {
+            memories.insert(Source::State(State(i)), Cells::of_floats(&D, states.words(State(i))));
+        }
+        for (i, row) in (0..).zip(graph.constants) {
+            let words = row.words.of(graph.constant_words);
+            memories.insert(Source::Constant(ds4_ir::graph::Constant(i)), Cells::of_words(&D, words));
+        }
+        for (i, stored) in (0..).zip(&self.checkpoint.tensors) {
+            let layout = WeightLayout::of(stored.format, stored.len).unwrap();
+            memories.insert(Source::Weight(Weight(i)), Cells::of_words(&D, &layout.forward(&stored.data)));
+            memories.insert(Source::WeightScales(Weight(i)), Cells::of_words(&D, &packed(&stored.scales)));
+        }
+        let grid = ds4_ir::formats::iq2_xxs::GRID.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<u8>>();
+        memories.insert(Source::Magnitudes, Cells::of_words(&D, &packed(&grid)));
+        memories.insert(Source::Tokens, Cells::of_words(&D, tokens));
+        memories
+    }
+
+    /// Runs kernels in one lane order.
+    pub(super) fn execute(
+        &self,
+        kernels: &[Kernel],
+        step: Step,
+        memories: &mut Memories,
+        order: LaneOrder,
+    ) -> Result<(), Trap> {
+        let scalar = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
+        for kernel in kernels {
+            let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
+            let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
+            let mut cells: Vec<Cells<Numbers>> = taken.collect();
+            let machine = Machine::new(kernel, &D, order).unwrap();
+            let done = machine.run(&scalar, &mut cells);
+            memories.extend(sources.into_iter().zip(cells));
+            done?;
+        }
+        Ok(())
+    }
+
+    /// What the evaluator gives for all stored values, and the states after the step.
+    pub(super) fn evaluate(&self, states: &mut States, step: Step, tokens: &[u32]) -> Vec<Tensor> {
+        let graph = self.graph();
+        Evaluator::new(graph, &self.checkpoint).step(states, step, tokens, &self.stored).unwrap()
+    }
+
+    /// The first difference between the machine's memory and the evaluator's values.
+    pub(super) fn difference(&self, expected: &[Tensor], memories: &Memories) -> Option<String> {
+        let all = self.stored.iter().zip(expected);
+        all.map(|(&v, tensor)| self.compare(v, tensor, memories)).find_map(|found| found)
+    }
+
+    fn compare(&self, v: Value, tensor: &Tensor, memories: &Memories) -> Option<String> {
+        let layout = self.layouts[v.0 as usize].as_ref().unwrap();
+        let count: usize = tensor.extents.iter().product();
+        for i in 0..count {
+            let mut rest = i;
+            let mut place = layout.offset;
+            for (&extent, &stride) in tensor.extents.iter().zip(&layout.strides).rev() {
+                place += rest % extent * stride;
+                rest /= extent;
+            }
+            let (got, wanted) = match &tensor.data {
+                Data::Words(words) if !tensor.is_absent(i) => {
+                    (memories[&Source::Slot(v)].word(&D, place).map(|w| seen(tensor, w)), words[i])
+                }
+                Data::Q8 { codes, scales } => {
+                    let word = memories[&Source::Codes(v)].word(&D, place / 4);
+                    let code = word.map(|w| w.to_le_bytes()[place % 4]);
+                    let scale = memories[&Source::Scales(v)].word(&D, place / 32).map(canonical_bits);
+                    let wanted = canonical_bits(scales[i / 32].to_bits());
+                    if scale != Some(wanted) {
+                        return Some(format!("{v} scale {}: {scale:x?}, wanted {wanted:x}", i / 32));
+                    }
+                    (code.map(u32::from), u32::from(codes[i] as u8))
+                }
+                _ => continue,
+            };
+            if got != Some(wanted) {
+                return Some(format!("{v} element {i}: {got:x?}, wanted {wanted:x}"));
+            }
+        }
+        None
+    }
+
+    /// The check that catches a kernel put in the place of the one at `index`: the verifier, one of the machine's, or the
+    /// comparison of bits; `None` if nothing does.
+    pub(super) fn caught(&self, kernels: &[Kernel], index: usize, faulty: &Kernel, columns: u32) -> Option<Caught> {
+        if verify(faulty).is_err() {
+            return Some(Caught::Verifier);
+        }
+        let mut kernels = kernels.to_vec();
+        kernels[index] = faulty.clone();
+        let step = Step { position: 5, columns, outputs: columns };
+        let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
+        let mut states = States::new(&self.graph());
+        let before = states.clone();
+        let expected = self.evaluate(&mut states, step, &tokens);
+        LaneOrder::ALL.into_iter().find_map(|order| {
+            let mut memories = self.memories(&before, &tokens);
+            match self.execute(&kernels, step, &mut memories, order) {
+                Err(trap) => Some(Caught::Machine(trap.check)),
+                Ok(()) => self.difference(&expected, &memories).map(|_| Caught::Bits),
+            }
+        })
+    }
+
+    /// Runs steps of these widths and compares everything, in both lane orders.
+    pub(super) fn check(&self, columns: &[u32]) {
+        let kernels = self.all_kernels();
+        for &columns in columns {
+            let step = Step { position: 5, columns, outputs: columns };
+            let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
+            let mut states = States::new(&self.graph());
+            let before = states.clone();
+            let expected = self.evaluate(&mut states, step, &tokens);
+            for order in LaneOrder::ALL {
+                let mut memories = self.memories(&before, &tokens);
+                self.execute(&kernels, step, &mut memories, order).unwrap_or_else(|trap| panic!("{trap}"));
+                if let Some(difference) = self.difference(&expected, &memories) {
+                    panic!("{columns} columns, {order:?}: {difference}");
+                }
+                for i in 0..self.graph().states.len() as u32 {
+                    let cells = &memories[&Source::State(State(i))];
+                    let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
+                    assert_eq!(got, states.words(State(i)), "state {i}, {columns} columns");
+                }
+            }
+        }
+    }
+}
+
+fn seen(tensor: &Tensor, word: u32) -> u32 {
+    if tensor.ty == Type::F32 { canonical_bits(word) } else { word }
+}
+
+pub(super) fn canonical_bits(word: u32) -> u32 {
+    canonical(f32::from_bits(word)).to_bits()
+}
+
+/// The widths of decode that every kernel is run at.
+pub(super) const COLUMNS: [u32; 5] = [1, 2, 3, 5, 8];
+
+/// What small graphs are made of.
+pub(super) trait Small {
+    fn floats(&mut self, extents: &[u32], values: &[f32]) -> Value;
+    fn ints(&mut self, extents: &[u32], values: &[i32]) -> Value;
+    /// Ids of a table in which negative numbers are masked.
+    fn ids(&mut self, extents: &[u32], values: &[i32]) -> Value;
+    /// The first rows of a table `[8, ..]`, one for each column.
+    fn per_column(&mut self, table: Value) -> Value;
+    /// A map of one scalar operation.
+    fn apply(&mut self, op: ScalarOp, args: &[Value]) -> Value;
+}
+
+/// A name that no other table has.
+fn fresh() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("t{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl Small for Builder {
+    fn floats(&mut self, extents: &[u32], values: &[f32]) -> Value {
+        let words: Vec<u32> = values.iter().map(|x| x.to_bits()).collect();
+        let name = fresh();
+        let constant = self.add_constant(&name, Type::F32, extents, &words);
+        self.constant(constant)
+    }
+
+    fn ints(&mut self, extents: &[u32], values: &[i32]) -> Value {
+        let words: Vec<u32> = values.iter().map(|&x| x as u32).collect();
+        let name = fresh();
+        let constant = self.add_constant(&name, Type::I32, extents, &words);
+        self.constant(constant)
+    }
+
+    fn ids(&mut self, extents: &[u32], values: &[i32]) -> Value {
+        let table = self.ints(extents, values);
+        let x = self.scalars.param(0, ScalarType::I32);
+        let zero = self.scalars.i32(0);
+        let negative = self.scalars.op(ScalarOp::LtI, &[x, zero]).unwrap();
+        let present = self.scalars.op(ScalarOp::Not, &[negative]).unwrap();
+        let id = self.scalars.op(ScalarOp::IdWhere, &[present, x]).unwrap();
+        let body = self.scalars.body(&[ScalarType::I32], id).unwrap();
+        self.map(body, &[table])
+    }
+
+    fn per_column(&mut self, table: Value) -> Value {
+        let (start, columns) = (self.n(0), self.columns());
+        self.slice(table, 0, start, columns)
+    }
+
+    fn apply(&mut self, op: ScalarOp, args: &[Value]) -> Value {
+        let types: Vec<_> = args.iter().map(|&v| self.ty(v).scalar().unwrap()).collect();
+        let params: Vec<_> = (0..).zip(&types).map(|(i, &ty)| self.scalars.param(i, ty)).collect();
+        let result = self.scalars.op(op, &params).unwrap();
+        let body = self.scalars.body(&types, result).unwrap();
+        self.map(body, args)
+    }
+}

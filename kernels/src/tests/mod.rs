@@ -1,0 +1,9 @@
+//! Kernels of every schedule on the machine, against the evaluator, bit by bit; and planted faults.
+
+mod bench;
+mod choices;
+mod faults;
+mod maps;
+mod moves;
+mod products;
+mod reductions;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ds4_ir::dim::dim_max;
 use ds4_ir::graph::Graph;
-use ds4_ir::plan::{Layout, Root};
+use ds4_ir::plan::{Layout, SlotRow};
 use ds4_ir::{Bounds, Dim, DimOp, Value};
 
 use crate::kernel::ExtentRow;
@@ -45,6 +45,8 @@ pub struct Scene<'a> {
     pub graph: Graph<'a>,
     /// Bounds of the entry point.
     pub bounds: Bounds,
+    /// The stored values of the entry point, ascending.
+    pub slots: &'a [SlotRow],
     /// Where each value lies, of [`ds4_ir::plan::layout::layouts`].
     pub layouts: &'a [Option<Layout>],
     /// Of each weight; zeros where the format has its scales itself.
@@ -57,17 +59,9 @@ impl Scene<'_> {
         self.layouts[v.0 as usize].as_ref().ok_or(Refusal::Store(v))
     }
 
-    /// Whether a value has memory of its own, or a place inside a concat's.
+    /// Whether a value has memory: its own, or a place inside a concat's.
     pub(super) fn is_stored(&self, v: Value) -> bool {
-        let layout = self.layouts[v.0 as usize].as_ref();
-        layout.is_some_and(|l| l.root == Root::Slot(v) || self.lies_in_another(v, l))
-    }
-
-    /// A view has its operand's place unless it has a slot, and then its strides are packed there.
-    fn lies_in_another(&self, v: Value, layout: &Layout) -> bool {
-        let inside = matches!(layout.root, Root::Slot(owner) if owner != v);
-        let borrowed = self.graph.op(v).is_view();
-        inside && !borrowed
+        self.slots.binary_search_by_key(&v, |slot| slot.value).is_ok()
     }
 
     /// A constant dimension.

@@ -10,7 +10,7 @@ use ds4_ir::formats::WeightRow;
 use ds4_ir::graph::{GraphTables, State, Weight};
 use ds4_ir::numerics::canonical;
 use ds4_ir::plan::layout::layouts;
-use ds4_ir::plan::{Layout, SlotRow};
+use ds4_ir::plan::{Layout, Root, SlotRow};
 use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
 use crate::kernel::{Kernel, Source, verify};
@@ -162,6 +162,7 @@ pub(super) struct Bench {
     layouts: Vec<Option<Layout>>,
     scales: Vec<ScaleBlocks>,
     stored: Vec<Value>,
+    slots: Vec<SlotRow>,
 }
 
 /// What caught a planted fault.
@@ -181,11 +182,17 @@ pub(super) type Memories = HashMap<Source, Cells<Numbers>>;
 impl Bench {
     /// Every value has memory but leaves, views, writes and those of `unstored`.
     pub(super) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
-        Bench::with_views(builder, checkpoint, unstored, &[])
+        Bench::placed(builder, checkpoint, unstored, &[], &[])
     }
 
-    /// The same, and these views have memory too.
-    pub(super) fn with_views(builder: Builder, checkpoint: Checkpoint, unstored: &[Value], views: &[Value]) -> Bench {
+    /// The same, these views have memory too, and the first of each pair lies inside the concat that is the second.
+    pub(super) fn placed(
+        builder: Builder,
+        checkpoint: Checkpoint,
+        unstored: &[Value],
+        views: &[Value],
+        within: &[(Value, Value)],
+    ) -> Bench {
         let tables = builder.finish();
         let graph = tables.view();
         if let Err(fault) = ds4_ir::verify::verify(&graph) {
@@ -199,11 +206,12 @@ impl Bench {
             _ => !unstored.contains(v),
         };
         let stored: Vec<Value> = graph.values().filter(has_memory).collect();
-        let slot = |&value: &Value| SlotRow { value, within: value, offset: 0, bytes: 0 };
+        let owner = |v: Value| within.iter().find(|pair| pair.0 == v).map_or(v, |pair| pair.1);
+        let slot = |&value: &Value| SlotRow { value, within: owner(value), offset: 0, bytes: 0 };
         let slots: Vec<SlotRow> = stored.iter().map(slot).collect();
         let layouts = layouts(&graph, bounds, &slots);
         let scales = checkpoint.tensors.iter().map(|t| t.blocks).collect();
-        Bench { tables, checkpoint, bounds, layouts, scales, stored }
+        Bench { tables, checkpoint, bounds, layouts, scales, stored, slots }
     }
 
     fn graph(&self) -> Graph<'_> {
@@ -211,7 +219,13 @@ impl Bench {
     }
 
     fn scene(&self) -> Scene<'_> {
-        Scene { graph: self.graph(), bounds: self.bounds, layouts: &self.layouts, scales: &self.scales }
+        Scene {
+            graph: self.graph(),
+            bounds: self.bounds,
+            slots: &self.slots,
+            layouts: &self.layouts,
+            scales: &self.scales,
+        }
     }
 
     /// The kernels of a value.
@@ -293,6 +307,7 @@ impl Bench {
     fn compare(&self, v: Value, tensor: &Tensor, memories: &Memories) -> Option<String> {
         let layout = self.layouts[v.0 as usize].as_ref().unwrap();
         let count: usize = tensor.extents.iter().product();
+        let Root::Slot(owner) = layout.root else { panic!("{v} is stored") };
         for i in 0..count {
             let mut rest = i;
             let mut place = layout.offset;
@@ -302,7 +317,7 @@ impl Bench {
             }
             let (got, wanted) = match &tensor.data {
                 Data::Words(words) if !tensor.is_absent(i) => {
-                    (memories[&Source::Slot(v)].word(&D, place).map(|w| seen(tensor, w)), words[i])
+                    (memories[&Source::Slot(owner)].word(&D, place).map(|w| seen(tensor, w)), words[i])
                 }
                 Data::Q8 { codes, scales } => {
                     let word = memories[&Source::Codes(v)].word(&D, place / 4);

@@ -16,13 +16,11 @@ fn views_are_stored() {
     let (ten, columns) = (b.n(10), b.columns());
     let back = b.permute(cut, &[2, 0, 1]);
     let flat = b.reshape(back, &[columns, ten]);
-    let one = b.n(1);
     let first = b.cut(x, 1, 0, 1);
     let five = b.n(5);
     let three = b.n(3);
     let wide = b.broadcast(first, &[columns, three, five]);
-    let _ = one;
-    Bench::with_views(b, Checkpoint::default(), &[], &[turned, cut, back, flat, wide]).check(&COLUMNS);
+    Bench::placed(b, Checkpoint::default(), &[], &[turned, cut, back, flat, wide], &[]).check(&COLUMNS);
 }
 
 #[test]
@@ -36,7 +34,7 @@ fn a_slice_follows_the_step() {
     let start = b.dims.dim(DimOp::Sub(columns, outputs));
     let last = b.slice(x, 0, start, outputs);
     b.apply(ScalarOp::Abs, &[last]);
-    Bench::with_views(b, Checkpoint::default(), &[], &[last]).check(&COLUMNS);
+    Bench::placed(b, Checkpoint::default(), &[], &[last], &[]).check(&COLUMNS);
 }
 
 #[test]
@@ -50,6 +48,28 @@ fn operands_of_a_concat_stand_behind_each_other() {
     b.concat(0, &[x, y]);
     b.apply(ScalarOp::Neg, &[wide]);
     Bench::new(b, Checkpoint::default(), &[]).check(&COLUMNS);
+}
+
+/// What a map and a stored view write into the concat's own memory is not copied, and later operands find their place.
+#[test]
+fn operands_inside_a_concat_are_not_copied() {
+    let mut random = Random(105);
+    let mut b = Builder::new();
+    let x = b.floats(&[8, 3, 2], &random.adversarial(48));
+    let x = b.per_column(x);
+    let made = b.apply(ScalarOp::Neg, &[x]);
+    let turned = b.permute(made, &[0, 2, 1]);
+    let (columns, six) = (b.columns(), b.n(6));
+    let flat = b.reshape(turned, &[columns, six]);
+    let inside = b.reshape(made, &[columns, six]);
+    let doubled = b.apply(ScalarOp::Abs, &[inside]);
+    let wide = b.concat(1, &[doubled, flat, doubled]);
+    let sum = b.apply(ScalarOp::Neg, &[wide]);
+    let bench = Bench::placed(b, Checkpoint::default(), &[], &[flat], &[(doubled, wide), (flat, wide)]);
+    // The third operand is the first again, at another place.
+    assert_eq!(bench.kernels(wide).len(), 1);
+    assert_eq!((bench.kernels(flat).len(), bench.kernels(inside).len(), bench.kernels(sum).len()), (1, 0, 1));
+    bench.check(&COLUMNS);
 }
 
 #[test]

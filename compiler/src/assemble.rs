@@ -2,17 +2,19 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ds4_ir::diagnostic::codes;
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, GraphTables};
+use ds4_ir::plan::Plan;
 use ds4_ir::plan::layout::stored_bytes;
 use ds4_ir::plan::tables::{
     Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow,
 };
-use ds4_ir::{Bounds, Diagnostic};
+use ds4_ir::{Bounds, Diagnostic, Place};
 
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::Model;
-use crate::read::Checkpoint;
+use crate::read::{Checkpoint, Metadata};
 use crate::schedule::schedule;
 
 /// A compiled model: the tables of a plan.
@@ -43,7 +45,22 @@ pub fn compile(
         add_entry(&mut plan, &graph.view(), name, Bounds { context: options.context, columns, outputs: columns });
     }
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
+    check_sizes(&graph.view(), &plan.view(), options)?;
     Ok(Compiled { graph, plan })
+}
+
+/// Every plan that is written can be opened: what the check of a plan would refuse is refused here, where only its sizes
+/// can be wrong.
+fn check_sizes(graph: &Graph<'_>, plan: &Plan<'_>, options: &Options) -> Result<(), Diagnostic> {
+    ds4_ir::plan::check::check(graph, plan).map(|_| ()).map_err(|fault| {
+        Diagnostic::new(codes::OPTION_RANGE, "the context or the prefill step is too large")
+            .at(Place::item("the command line", "--context and --prefill"))
+            .wanted("values of fewer than 2^40 elements", fault)
+            .help(format!(
+                "give a smaller `--prefill` than {} or a smaller `--context` than {}",
+                options.prefill, options.context
+            ))
+    })
 }
 
 fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, options: &Options, model_path: &str) {
@@ -61,7 +78,7 @@ fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, op
         Sims::Official => "official",
     };
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let name = Path::new(&checkpoint.name()).file_name().map(|n| n.to_string_lossy().into_owned());
+    let name = model_name(checkpoint);
     let facts = [
         ("compiler", env!("CARGO_PKG_VERSION").to_string()),
         ("contract", ds4_ir::plan::CONTRACT.to_string()),
@@ -72,7 +89,7 @@ fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, op
         ("prefill", options.prefill.to_string()),
         ("columns", options.columns.to_string()),
         ("model.path", model_path.to_string()),
-        ("model.name", name.unwrap_or_default()),
+        ("model.name", name),
         ("model.layers", a.layers.len().to_string()),
         ("model.hidden", a.hidden.to_string()),
         ("model.vocab_size", a.vocab_size.to_string()),
@@ -83,6 +100,17 @@ fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, op
     for (key, value) in facts {
         plan.set_option(key, &value);
     }
+}
+
+/// The name of a GGUF file, or of a released directory.
+fn model_name(checkpoint: &Checkpoint) -> String {
+    let file = PathBuf::from(checkpoint.name());
+    let absolute = std::path::absolute(&file).unwrap_or(file);
+    let named = match &checkpoint.metadata {
+        Metadata::Gguf(_) => Some(absolute.as_path()),
+        Metadata::Config(_) => absolute.parent(),
+    };
+    named.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn place_files(plan: &mut PlanTables, checkpoint: &Checkpoint) {
@@ -148,22 +176,27 @@ fn add_entry(plan: &mut PlanTables, graph: &Graph<'_>, name: &str, bounds: Bound
     });
 }
 
-/// The path under which a plan at `plan` remembers `model`: as given if absolute, else relative to the plan's folder, so
-/// that a folder with both can be moved.
+/// The path under which a plan at `plan` remembers `model`: absolute as given, else relative to the plan's folder, so that a
+/// folder with both can be moved. Links are followed, so that `..` means what the runtime will find.
 pub fn remembered_path(model: &Path, plan: &Path) -> String {
-    let folder = plan.parent().unwrap_or(Path::new(""));
-    let plain = |path: &Path| path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-    if model.is_absolute() || folder.is_absolute() || !plain(folder) {
-        let absolute = std::path::absolute(model).unwrap_or_else(|_| model.to_path_buf());
-        return absolute.to_string_lossy().into_owned();
+    let folder = match plan.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if model.is_absolute() {
+        return model.to_string_lossy().into_owned();
     }
-    let (model_parts, folder_parts) = (normal_parts(model), normal_parts(folder));
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    let (Some(model_path), Some(folder)) = (real(model), real(folder)) else {
+        return model.to_string_lossy().into_owned();
+    };
+    let (model_parts, folder_parts): (Vec<_>, Vec<_>) =
+        (model_path.components().collect(), folder.components().collect());
     let common = model_parts.iter().zip(&folder_parts).take_while(|(a, b)| a == b).count();
     let up = folder_parts[common..].iter().map(|_| Component::ParentDir);
     let path: PathBuf = up.chain(model_parts[common..].iter().copied()).collect();
-    path.to_string_lossy().into_owned()
-}
-
-fn normal_parts(path: &Path) -> Vec<Component<'_>> {
-    path.components().filter(|c| *c != Component::CurDir).collect()
+    match path.as_os_str().is_empty() {
+        true => ".".into(),
+        false => path.to_string_lossy().into_owned(),
+    }
 }

@@ -104,9 +104,12 @@ fn a_plan_of_any_content_is_checked() {
 
 #[test]
 fn a_plan_remembers_its_model_relative_to_itself() {
+    // Tests run in this crate's folder, whose `models` and `oracle` exist.
     let path = |model: &str, plan: &str| remembered_path(Path::new(model), Path::new(plan));
-    assert_eq!(path("models/a.gguf", "a.ds4plan"), "models/a.gguf");
-    assert_eq!(path("models/a.gguf", "models/a.ds4plan"), "a.gguf");
-    assert_eq!(path("./models/a.gguf", "out/b/a.ds4plan"), "../../models/a.gguf");
-    assert_eq!(path("/models/a.gguf", "out/a.ds4plan"), "/models/a.gguf");
+    assert_eq!(path("models/kjv-9m/config.json", "a.ds4plan"), "models/kjv-9m/config.json");
+    assert_eq!(path("models/kjv-9m/config.json", "models/kjv-9m/a.ds4plan"), "config.json");
+    assert_eq!(path("./models/kjv-9m", "oracle/tiny-a/a.ds4plan"), "../../models/kjv-9m");
+    assert_eq!(path("oracle/../models", "oracle/a.ds4plan"), "../models");
+    assert_eq!(path("oracle", "oracle/a.ds4plan"), ".");
+    assert_eq!(path("/models/a.gguf", "oracle/a.ds4plan"), "/models/a.gguf");
 }

@@ -110,6 +110,8 @@ codes! {
     OPTION_SIMS = 504: "the simulated roundings do not apply to a shape";
 
     OUTPUT_WRITE = 801: "an output cannot be written";
+    OUTPUT_KIND = 803: "an output is no ordinary file";
+    OUTPUT_IS_INPUT = 804: "an output would replace an input";
     OUTPUT_LARGE = 802: "an output is larger than its format holds";
 }
 
@@ -208,6 +210,16 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// The part of a line that is shown: some characters on both sides of the place where it is very long.
+fn clipped(text: &str, line_start: usize, at: usize, line_end: usize) -> (usize, usize) {
+    const SHOWN: usize = 80;
+    if line_end - line_start <= 2 * SHOWN {
+        return (line_start, line_end);
+    }
+    let boundary = |i: usize| (i..=line_end).find(|&i| text.is_char_boundary(i)).unwrap_or(line_end);
+    (boundary(at.saturating_sub(SHOWN).max(line_start)), boundary((at + SHOWN).min(line_end)))
+}
+
 /// Shows the line that holds the start of `range`, with a caret below the range.
 fn write_source(f: &mut fmt::Formatter<'_>, text: &str, range: std::ops::Range<usize>) -> fmt::Result {
     let mut start = range.start.min(text.len());
@@ -216,8 +228,9 @@ fn write_source(f: &mut fmt::Formatter<'_>, text: &str, range: std::ops::Range<u
     }
     let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
-    let line = &text[line_start..line_end];
     let number = text[..line_start].matches('\n').count() + 1;
+    let (line_start, line_end) = clipped(text, line_start, start, line_end);
+    let line = &text[line_start..line_end];
     let column = text[line_start..start].chars().count();
     let end = range.end.clamp(start, line_end);
     let end = (start..=end).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(start);

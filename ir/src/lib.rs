@@ -10,6 +10,7 @@
 //! # Passes
 //! - [`verify`]: tables of any content are safe to use, or there is a [`fault`].
 //! - [`eval`]: the meaning of a graph, plain and slow. It shares no product or tree code with an executor.
+//! - [`output`]: files that are whole or absent.
 //! - [`text`]: printing and parsing (`docs/ir.md`).
 //!
 //! # Invariants
@@ -31,6 +32,7 @@ pub mod graph;
 pub mod infer;
 pub mod numerics;
 pub mod op;
+pub mod output;
 pub mod plan;
 pub mod scalar;
 pub mod tables;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ds4_ir::Diagnostic;
+use ds4_ir::output::check_output;
 use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use indicatif::ProgressBar;
@@ -14,8 +15,15 @@ use super::{Lowering, ModelPath, report};
 use crate::assemble::{compile, remembered_path};
 use crate::model::Model;
 
+const EXAMPLES: &str = "\
+Examples:
+  ds4c compile model.gguf -o model.ds4plan
+  ds4c compile checkpoint-directory -o model.ds4plan --context 32768 --prefill 256
+  ds4c compile model.gguf -o model.ds4plan --activations f32";
+
 /// Arguments of `ds4c compile`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Compile {
     #[command(flatten)]
     model: ModelPath,
@@ -39,6 +47,7 @@ impl Compile {
         let progress = progress();
         progress.set_message("reading the checkpoint's headers");
         let checkpoint = crate::read::open(&self.model.model)?;
+        check_output(&self.output, checkpoint.inputs())?;
         let model = Model::read(&checkpoint)?;
         let options = self.lowering.options(&model.architecture);
         progress.set_message("compiling");
@@ -52,7 +61,7 @@ impl Compile {
         let bytes = write_plan(&self.output, &compiled.graph, &compiled.plan)?;
         progress.finish_and_clear();
         for warning in model.warnings(&checkpoint).iter().take(8) {
-            eprintln!("warning: {warning}");
+            super::tell(&format!("warning: {warning}"));
         }
         let summary = report::Summary::new(&compiled.graph.view(), &compiled.plan.view());
         let text = if self.json {

@@ -7,16 +7,19 @@ mod ir;
 mod report;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ds4_ir::Diagnostic;
+use ds4_ir::diagnostic::codes;
+use ds4_ir::plan::PlanBytes;
+use ds4_ir::{Diagnostic, Place};
+use memmap2::Mmap;
 
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::Architecture;
 
-/// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes.
+/// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes (today on the CPU of one machine).
 #[derive(Parser)]
 #[command(name = "ds4c", version, after_help = EXAMPLES)]
 struct Cli {
@@ -59,15 +62,27 @@ struct Lowering {
     /// Activations of products with quantised weights [default: q8 where a weight takes it]
     #[arg(long, value_enum)]
     activations: Option<Activations>,
-    /// How window rows and pooled rows are kept
+    /// How cached keys and values (window rows and pooled rows) are kept
     #[arg(long, value_enum, default_value = "f32")]
     kv: KvRows,
-    /// Simulated FP8 and FP4 roundings of the official code
+    /// Roundings that the official code simulates, for comparing with it
     #[arg(long, value_enum, default_value = "none")]
     sims: Sims,
 }
 
 impl Lowering {
+    /// A plan was compiled already: options for compiling it have no effect.
+    fn refuse_for_plan(&self) -> Result<(), Diagnostic> {
+        let sizes = self.context.is_some() || self.prefill.is_some() || self.columns.is_some();
+        let others = self.activations.is_some() || self.kv != KvRows::F32 || self.sims != Sims::None;
+        if !sizes && !others {
+            return Ok(());
+        }
+        Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "options of compilation have no effect on a plan")
+            .at(Place::item("the command line", "the options of the graph"))
+            .help("leave them out, or give the model instead of the plan"))
+    }
+
     fn options(&self, architecture: &Architecture) -> Options {
         let default = Options::for_model(architecture);
         let context = self.context.unwrap_or(default.context);
@@ -77,7 +92,7 @@ impl Lowering {
             sims: self.sims,
             context,
             prefill: self.prefill.unwrap_or(context.min(512)),
-            columns: self.columns.unwrap_or(context.min(8)),
+            columns: self.columns.unwrap_or(context.min(8).min(self.prefill.unwrap_or(8))),
         }
     }
 }
@@ -87,8 +102,45 @@ impl Lowering {
 enum EntryName {
     /// Decode of one column.
     Decode1,
+    /// Decode of several columns.
+    Decode,
     /// Prefill.
     Prefill,
+}
+
+impl EntryName {
+    /// The name in a plan.
+    fn name(self) -> &'static str {
+        match self {
+            EntryName::Decode1 => "decode1",
+            EntryName::Decode => "decode",
+            EntryName::Prefill => "prefill",
+        }
+    }
+}
+
+/// Whether a file begins as a plan does.
+fn is_plan(path: &Path) -> bool {
+    use std::io::Read;
+    let mut magic = [0; 8];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == ds4_ir::plan::file::MAGIC
+}
+
+/// A mapped plan, its bytes checked.
+fn open_plan(path: &Path) -> Result<PlanBytes<Mmap>, Diagnostic> {
+    let name = path.display().to_string();
+    let file = std::fs::File::open(path)
+        // SAFETY: the mapping is read only; a file that others truncate meanwhile ends this process, as with any
+        // program that maps its input.
+        .and_then(|file| unsafe { Mmap::map(&file) })
+        .map_err(|error| {
+            Diagnostic::new(codes::FILE_OPEN, "the plan cannot be opened")
+                .at(Place::file(&name))
+                .wanted("a file that can be read", error.kind())
+                .help("`ds4c compile MODEL -o PLAN` makes a plan")
+        })?;
+    PlanBytes::open(file, &name)
 }
 
 /// Runs the command line of this process.
@@ -102,10 +154,16 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(diagnostic) => {
-            eprintln!("{diagnostic}");
+            tell(&diagnostic.to_string());
             ExitCode::FAILURE
         }
     }
+}
+
+/// A message that nobody may read is no reason to fail.
+fn tell(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Writes to standard output; a reader that left ends the program quietly.
@@ -114,8 +172,10 @@ fn print(text: &str) -> Result<(), Diagnostic> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Diagnostic::new(ds4_ir::diagnostic::codes::OUTPUT_WRITE, "standard output cannot be written")
-                .wanted("", error))
+            Err(Diagnostic::new(codes::OUTPUT_WRITE, "standard output cannot be written")
+                .at(Place::file("standard output"))
+                .wanted("an output that takes the report", error.kind())
+                .help("outputs named with `-o` are whole; only the report is lost"))
         }
         _ => Ok(()),
     }

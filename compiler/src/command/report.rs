@@ -56,6 +56,16 @@ impl Summary {
         }
     }
 
+    /// Bytes of the arena, which all entry points share.
+    fn arena_bytes(&self) -> u64 {
+        self.entries.iter().map(|e| e.arena_bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes that running needs beside the mapped checkpoint, at the bounds of the plan.
+    fn memory_bytes(&self) -> u64 {
+        self.state_bytes + self.arena_bytes()
+    }
+
     /// The report as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -66,6 +76,8 @@ impl Summary {
         let _ = writeln!(text, "{:<22}{}", "values", self.values);
         let _ = writeln!(text, "{:<22}{}", "checkpoint", size(self.file_bytes));
         let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
+        let _ = writeln!(text, "{:<22}{}", "arena", size(self.arena_bytes()));
+        let _ = writeln!(text, "{:<22}{}", "memory", format!("{} beside the checkpoint", size(self.memory_bytes())));
         let _ = writeln!(text, "\n{:<10} {:>8} {:>9} {:>12}", "entry", "columns", "launches", "arena");
         for e in &self.entries {
             let _ = writeln!(text, "{:<10} {:>8} {:>9} {:>12}", e.name, e.columns, e.launches, size(e.arena_bytes));
@@ -85,9 +97,10 @@ impl Summary {
         json!({
             "facts": facts,
             "model_hash": self.model_hash,
-            "values": self.values,
+            "value_count": self.values,
             "checkpoint_bytes": self.file_bytes,
             "state_bytes": self.state_bytes,
+            "memory_bytes": self.memory_bytes(),
             "entries": entries.collect::<Vec<_>>(),
         })
     }
@@ -111,8 +124,15 @@ pub fn size(bytes: u64) -> String {
 
 /// What `ds4c compile` prints.
 pub fn compiled_text(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
-    let launches: Vec<String> = summary.entries.iter().map(|e| format!("{} {}", e.name, e.launches)).collect();
-    format!("{}: {} in {:.2} s; launches: {}\n", output.display(), size(bytes), time.as_secs_f64(), launches.join(", "))
+    let steps = summary.entries.iter().find(|e| e.columns == 1).map_or(0, |e| e.launches);
+    format!(
+        "{}: {} in {:.2} s; {steps} launches for one token; running needs {} of memory beside the checkpoint's {}\n",
+        output.display(),
+        size(bytes),
+        time.as_secs_f64(),
+        size(summary.memory_bytes()),
+        size(summary.file_bytes),
+    )
 }
 
 /// What `ds4c compile --json` prints.

@@ -4,147 +4,246 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use ds4_ir::diagnostic::{Place, codes};
+use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::{EntryRow, Plan, PlanBytes};
+use ds4_ir::plan::{EntryRow, LaunchRow, Plan, SlotRow};
+use ds4_ir::text::{shape_text, value_lines};
 use ds4_ir::{Diagnostic, Op};
 use serde_json::{Value as Json, json};
 
+use super::open_plan;
 use super::report::{Summary, size};
+
+const EXAMPLES: &str = "\
+Examples:
+  ds4c show model.ds4plan
+  ds4c show model.ds4plan --memory --taps
+  ds4c show model.ds4plan --launches --json";
 
 /// Arguments of `ds4c show`.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Show {
     /// The plan file
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// List every value: operation, type, shape, span
+    /// List every value as IR text
     #[arg(long)]
     values: bool,
-    /// Show where the memory goes: states, and the largest slots of each entry point
+    /// List the launches of each entry point: values, and where the result lies
+    #[arg(long)]
+    launches: bool,
+    /// Show where the memory goes: states, and the largest values of each entry point
     #[arg(long)]
     memory: bool,
+    /// List the values that `ds4-run --tap` can record
+    #[arg(long)]
+    taps: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Slots that `--memory` lists for each entry point.
+/// Values that `--memory` lists for each entry point.
 const LISTED_SLOTS: usize = 12;
 
 impl Show {
     /// Checks the plan and prints what it holds.
     pub fn run(self) -> Result<(), Diagnostic> {
-        let name = self.plan.display().to_string();
-        let file = std::fs::File::open(&self.plan)
-            // SAFETY: the mapping is read only; a file that others truncate meanwhile ends this process, as with any
-            // program that maps its input.
-            .and_then(|file| unsafe { memmap2::Mmap::map(&file) })
-            .map_err(|error| {
-                Diagnostic::new(codes::FILE_OPEN, "the plan cannot be opened")
-                    .at(Place::file(&name))
-                    .wanted("", error.kind())
-                    .help("`ds4c compile MODEL -o PLAN` makes a plan")
-            })?;
-        let bytes = PlanBytes::open(file, &name)?;
+        let bytes = open_plan(&self.plan)?;
         let (graph, plan, _) = bytes.verified()?;
+        let report = Report { graph, plan };
         let summary = Summary::new(&graph, &plan);
-        if self.json {
-            let mut report = summary.json();
-            if self.values {
-                report["values_list"] = graph.values().map(|v| value_json(&graph, v)).collect();
-            }
-            if self.memory {
-                report["memory"] = memory_json(&graph, &plan);
-            }
-            return super::print(&format!("{report:#}\n"));
-        }
-        let mut text = summary.text();
-        if self.memory {
-            memory_text(&mut text, &graph, &plan);
-        }
-        if self.values {
-            values_text(&mut text, &graph);
-        }
+        let text = if self.json { self.json(&report, &summary) } else { self.text(&report, &summary) };
         super::print(&text)
     }
-}
 
-fn value_json(graph: &Graph<'_>, v: Value) -> Json {
-    json!({
-        "id": v.0,
-        "op": graph.op(v).name(),
-        "type": graph.ty(v).name(),
-        "args": graph.args(v).iter().map(|a| a.0).collect::<Vec<_>>(),
-        "span": graph.span_path(graph.value_span[v.0 as usize]),
-        "name": name_of(graph, v),
-    })
-}
+    fn json<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
+        let mut all = summary.json();
+        let parts: [(bool, &str, fn(&Report<'r>) -> Json); 4] = [
+            (self.taps, "taps", Report::taps_json),
+            (self.memory, "memory", Report::memory_json),
+            (self.launches, "launches", Report::launches_json),
+            (self.values, "values", Report::values_json),
+        ];
+        for (wanted, key, part) in parts {
+            if wanted {
+                all[key] = part(report);
+            }
+        }
+        format!("{all:#}\n")
+    }
 
-/// The name of a value: its tap, or the weight, constant or state that it is.
-fn name_of(graph: &Graph<'_>, v: Value) -> Option<String> {
-    let attr = || graph.attrs(v)[0] as usize;
-    let name = match graph.op(v) {
-        Op::Weight => Some(graph.weights[attr()].name),
-        Op::Const => Some(graph.constants[attr()].name),
-        Op::Read => Some(graph.states[attr()].name),
-        _ => graph.named.iter().find(|row| row.value == v).map(|row| row.name),
-    };
-    name.map(|n| graph.name(n).to_string())
-}
-
-fn values_text(text: &mut String, graph: &Graph<'_>) {
-    let _ = writeln!(text, "\nvalues");
-    for v in graph.values() {
-        let args: Vec<String> = graph.args(v).iter().map(Value::to_string).collect();
-        let name = name_of(graph, v).unwrap_or_default();
-        let span = graph.span_path(graph.value_span[v.0 as usize]);
-        let shape = ds4_ir::text::shape_text(graph.dims, graph.dims_of(v));
-        let _ = writeln!(
-            text,
-            "{:<8} {:<9} {:<10} {:<32} {:<24} {span} {name}",
-            v.to_string(),
-            graph.op(v).name(),
-            graph.ty(v).name(),
-            shape,
-            args.join(" ")
-        );
+    fn text<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
+        let mut text = summary.text();
+        let parts: [(bool, fn(&Report<'r>, &mut String)); 4] = [
+            (self.taps, Report::taps_text),
+            (self.memory, Report::memory_text),
+            (self.launches, Report::launches_text),
+            (self.values, Report::values_text),
+        ];
+        for (wanted, part) in parts {
+            if wanted {
+                part(report, &mut text);
+            }
+        }
+        text
     }
 }
 
-/// The outermost slots of an entry point, largest first.
-fn largest_slots(plan: &Plan<'_>, entry: &EntryRow) -> Vec<(Value, u64)> {
-    let slots = entry.slots.of(plan.slots).iter().filter(|s| s.within == s.value);
-    let mut sizes: Vec<(Value, u64)> = slots.map(|s| (s.value, s.bytes)).collect();
-    sizes.sort_by_key(|&(v, bytes)| (std::cmp::Reverse(bytes), v));
-    sizes.truncate(LISTED_SLOTS);
-    sizes
+/// A verified plan.
+struct Report<'a> {
+    graph: Graph<'a>,
+    plan: Plan<'a>,
 }
 
-fn memory_text(text: &mut String, graph: &Graph<'_>, plan: &Plan<'_>) {
-    let _ = writeln!(text, "\nstates");
-    for (state, place) in graph.states.iter().zip(plan.state_places) {
-        let _ = writeln!(text, "  {:<36} {:>12}", graph.name(state.name), size(place.bytes));
+impl Report<'_> {
+    fn span(&self, v: Value) -> String {
+        self.graph.span_path(self.graph.value_span[v.0 as usize])
     }
-    for entry in plan.entries {
-        let _ = writeln!(text, "\nlargest values of {} ({} in all)", plan.str(entry.name), size(entry.arena_bytes));
-        for (v, bytes) in largest_slots(plan, entry) {
-            let span = graph.span_path(graph.value_span[v.0 as usize]);
-            let _ = writeln!(text, "  {:<8} {:>12}  {:<9} {span}", v.to_string(), size(bytes), graph.op(v).name());
+
+    fn shape(&self, v: Value) -> String {
+        shape_text(self.graph.dims, self.graph.dims_of(v))
+    }
+
+    /// The name of a value: its tap, or the weight, constant or state that it is.
+    fn name(&self, v: Value) -> Option<String> {
+        let attr = || self.graph.attrs(v)[0] as usize;
+        let name = match self.graph.op(v) {
+            Op::Weight => Some(self.graph.weights[attr()].name),
+            Op::Const => Some(self.graph.constants[attr()].name),
+            Op::Read => Some(self.graph.states[attr()].name),
+            _ => self.graph.named.iter().find(|row| row.value == v).map(|row| row.name),
+        };
+        name.map(|n| self.graph.name(n).to_string())
+    }
+
+    fn values_text(&self, text: &mut String) {
+        let _ = writeln!(text, "\nvalues");
+        for line in value_lines(&self.graph) {
+            let _ = writeln!(text, "{line}");
         }
     }
-}
 
-fn memory_json(graph: &Graph<'_>, plan: &Plan<'_>) -> Json {
-    let states = graph.states.iter().zip(plan.state_places);
-    let states = states.map(|(s, p)| json!({ "name": graph.name(s.name), "bytes": p.bytes }));
-    let entries = plan.entries.iter().map(|entry| {
-        let slots = entry
-            .slots
-            .of(plan.slots)
-            .iter()
-            .map(|s| json!({ "value": s.value.0, "within": s.within.0, "offset": s.offset, "bytes": s.bytes }));
-        json!({ "name": plan.str(entry.name), "bytes": entry.arena_bytes, "slots": slots.collect::<Vec<_>>() })
-    });
-    json!({ "states": states.collect::<Vec<_>>(), "entries": entries.collect::<Vec<_>>() })
+    fn values_json(&self) -> Json {
+        let lines = value_lines(&self.graph);
+        let row = |(v, line): (Value, String)| {
+            json!({
+                "id": v.0,
+                "op": self.graph.op(v).name(),
+                "type": self.graph.ty(v).name(),
+                "shape": self.shape(v),
+                "args": self.graph.args(v).iter().map(|a| a.0).collect::<Vec<_>>(),
+                "text": line,
+                "span": self.span(v),
+                "name": self.name(v),
+            })
+        };
+        self.graph.values().zip(lines).map(row).collect()
+    }
+
+    fn taps_text(&self, text: &mut String) {
+        let _ = writeln!(text, "\nvalues that `ds4-run --tap` records");
+        for row in self.graph.named {
+            let name = self.graph.name(row.name);
+            let _ = writeln!(text, "  {name:<28} {:<5} {}", self.graph.ty(row.value).name(), self.shape(row.value));
+        }
+    }
+
+    fn taps_json(&self) -> Json {
+        let row = |row: &ds4_ir::graph::NamedRow| {
+            json!({
+                "name": self.graph.name(row.name),
+                "type": self.graph.ty(row.value).name(),
+                "shape": self.shape(row.value),
+            })
+        };
+        self.graph.named.iter().map(row).collect()
+    }
+
+    fn slot(&self, entry: &EntryRow, v: Value) -> Option<&SlotRow> {
+        let slots = entry.slots.of(self.plan.slots);
+        slots.binary_search_by_key(&v, |slot| slot.value).ok().map(|i| &slots[i])
+    }
+
+    fn launch_values(&self, launch: &LaunchRow) -> &[Value] {
+        launch.values.of(self.plan.launch_values)
+    }
+
+    fn launches_text(&self, text: &mut String) {
+        for entry in self.plan.entries {
+            let _ =
+                writeln!(text, "\nlaunches of {}: values, operation, where its result lies", self.plan.str(entry.name));
+            for (i, launch) in entry.launches.of(self.plan.launches).iter().enumerate() {
+                let values = self.launch_values(launch);
+                let Some(&last) = values.last() else { continue };
+                let place = match self.slot(entry, last) {
+                    Some(slot) if slot.within != last => format!("inside {}", slot.within),
+                    Some(slot) => format!("{} at {}", size(slot.bytes), slot.offset),
+                    None => "in a state".into(),
+                };
+                let values: Vec<String> = values.iter().map(Value::to_string).collect();
+                let op = self.graph.op(last).name();
+                let _ = writeln!(text, "  {i:<6} {:<16} {op:<9} {place:<24} {}", values.join(" "), self.span(last));
+            }
+        }
+    }
+
+    fn launches_json(&self) -> Json {
+        let launch = |entry: &EntryRow, launch: &LaunchRow| {
+            let values = self.launch_values(launch);
+            let slot = values.last().and_then(|&v| self.slot(entry, v));
+            json!({
+                "values": values.iter().map(|v| v.0).collect::<Vec<_>>(),
+                "within": slot.map(|s| s.within.0),
+                "offset": slot.map(|s| s.offset),
+                "bytes": slot.map(|s| s.bytes),
+            })
+        };
+        let entry = |entry: &EntryRow| {
+            let list: Run = entry.launches;
+            let launches: Vec<Json> = list.of(self.plan.launches).iter().map(|l| launch(entry, l)).collect();
+            json!({ "entry": self.plan.str(entry.name), "launches": launches })
+        };
+        self.plan.entries.iter().map(entry).collect()
+    }
+
+    /// The outermost slots of an entry point, largest first.
+    fn largest_slots(&self, entry: &EntryRow) -> Vec<(Value, u64)> {
+        let slots = entry.slots.of(self.plan.slots).iter().filter(|s| s.within == s.value);
+        let mut sizes: Vec<(Value, u64)> = slots.map(|s| (s.value, s.bytes)).collect();
+        sizes.sort_by_key(|&(v, bytes)| (std::cmp::Reverse(bytes), v));
+        sizes.truncate(LISTED_SLOTS);
+        sizes
+    }
+
+    fn memory_text(&self, text: &mut String) {
+        let _ = writeln!(text, "\nstates");
+        for (state, place) in self.graph.states.iter().zip(self.plan.state_places) {
+            let _ = writeln!(text, "  {:<36} {:>12}", self.graph.name(state.name), size(place.bytes));
+        }
+        for entry in self.plan.entries {
+            let name = self.plan.str(entry.name);
+            let _ = writeln!(text, "\nlargest values of {name} (its arena has {})", size(entry.arena_bytes));
+            for (v, bytes) in self.largest_slots(entry) {
+                let op = self.graph.op(v).name();
+                let _ = writeln!(text, "  {:<8} {:>12}  {op:<9} {}", v.to_string(), size(bytes), self.span(v));
+            }
+        }
+    }
+
+    fn memory_json(&self) -> Json {
+        let states = self.graph.states.iter().zip(self.plan.state_places);
+        let states = states.map(|(s, p)| json!({ "name": self.graph.name(s.name), "bytes": p.bytes }));
+        let entries = self.plan.entries.iter().map(|entry| {
+            let slots = entry
+                .slots
+                .of(self.plan.slots)
+                .iter()
+                .map(|s| json!({ "value": s.value.0, "within": s.within.0, "offset": s.offset, "bytes": s.bytes }));
+            let name = self.plan.str(entry.name);
+            json!({ "entry": name, "bytes": entry.arena_bytes, "slots": slots.collect::<Vec<_>>() })
+        });
+        json!({ "states": states.collect::<Vec<_>>(), "entries": entries.collect::<Vec<_>>() })
+    }
 }

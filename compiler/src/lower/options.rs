@@ -26,7 +26,7 @@ pub enum KvRows {
 /// Roundings of the official code that no storage format asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Sims {
-    /// None.
+    /// No rounding beyond the formats of the weights.
     None,
     /// FP8 on KV rows, Hadamard and FP4 on the indexer.
     Official,
@@ -77,9 +77,10 @@ fn command_line(option: &str) -> Place {
 /// Refuses options that the model's shape does not allow, or that would have no effect.
 pub fn check(model: &Model, options: &Options) -> Result<(), Diagnostic> {
     let a = &model.architecture;
-    in_range("--context", options.context, 1, a.context_length, "the model's context length")?;
-    in_range("--prefill", options.prefill, 1, options.context, "the context")?;
-    in_range("--columns", options.columns, 1, options.context.min(8), "8 columns and the context")?;
+    in_range("--context", options.context, 1, a.context_length, "the model's context length is the limit")?;
+    in_range("--prefill", options.prefill, 1, options.context, "the context is the limit")?;
+    let most = options.prefill.min(8);
+    in_range("--columns", options.columns, 1, most, "8, and not more than a prefill step takes")?;
     check_activations(model, options)?;
     if options.sims == Sims::Official { check_sims(a) } else { Ok(()) }
 }
@@ -103,7 +104,7 @@ fn check_activations(model: &Model, options: &Options) -> Result<(), Diagnostic>
         return Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "`--activations q8` would have no effect")
             .at(command_line("--activations"))
             .wanted("a model with weights of quantised formats", "none")
-            .help("leave `--activations` away, or give `f32`"));
+            .help("leave `--activations` out, or give `f32`"));
     }
     for id in weights.ids() {
         let (reference, role) = (&weights.reference[id.0 as usize], weights.role[id.0 as usize]);

@@ -145,6 +145,15 @@ impl Checkpoint {
         &self.files.bytes(scale.file)[start..start + bytes]
     }
 
+    /// Every file that was read: outputs must not replace them.
+    pub fn inputs(&self) -> impl Iterator<Item = &std::path::Path> {
+        let tokenizer = match &self.tokenizer {
+            TokenizerSource::File(path) => Some(path.as_path()),
+            _ => None,
+        };
+        self.files.path.iter().map(PathBuf::as_path).chain(tokenizer)
+    }
+
     /// The name that messages about the whole checkpoint use: its first file.
     pub fn name(&self) -> String {
         let path = self.files.path.first();

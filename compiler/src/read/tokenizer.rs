@@ -52,7 +52,11 @@ pub struct Vocabulary<'a> {
 /// The `tokenizer.json` of a checkpoint: the file beside it, or one made of the GGUF vocabulary.
 pub fn tokenizer_json(checkpoint: &Checkpoint) -> Result<Vec<u8>, Diagnostic> {
     match &checkpoint.tokenizer {
-        TokenizerSource::File(path) => Ok(Mapping::open(path)?.bytes().to_vec()),
+        TokenizerSource::File(path) => {
+            let bytes = Mapping::open(path)?.bytes().to_vec();
+            check_vocabulary(&bytes, &path.display().to_string())?;
+            Ok(bytes)
+        }
         TokenizerSource::Vocabulary => synthesise(checkpoint),
         TokenizerSource::Absent => {
             let message = "the checkpoint has no tokenizer";
@@ -61,6 +65,24 @@ pub fn tokenizer_json(checkpoint: &Checkpoint) -> Result<Vec<u8>, Diagnostic> {
                 .wanted("tokenizer.json beside the checkpoint", "no such file")
                 .help("copy the tokenizer.json of the release to the checkpoint"))
         }
+    }
+}
+
+/// A file that is no tokenizer, or has no tokens, is refused when a plan is made and not when it runs.
+fn check_vocabulary(bytes: &[u8], file: &str) -> Result<(), Diagnostic> {
+    let refused = |found: String| {
+        Err(Diagnostic::new(codes::VOCABULARY, "the file is no tokenizer")
+            .at(Place::file(file))
+            .wanted("a tokenizer.json with `model.vocab`", found)
+            .help("copy the tokenizer.json of the release to the checkpoint"))
+    };
+    match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Err(error) => refused(error.to_string()),
+        Ok(json) => match &json["model"]["vocab"] {
+            serde_json::Value::Object(vocab) if !vocab.is_empty() => Ok(()),
+            serde_json::Value::Array(vocab) if !vocab.is_empty() => Ok(()),
+            _ => refused("no tokens there".into()),
+        },
     }
 }
 

@@ -1,7 +1,5 @@
 //! Writing and opening plan files.
 
-use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use crate::diagnostic::codes;
@@ -11,7 +9,8 @@ use crate::plan::{CONTRACT, VERSION};
 use crate::tables::Section;
 use crate::{Diagnostic, Place};
 
-const MAGIC: [u8; 8] = *b"DS4PLAN\n";
+/// The first bytes of a plan file.
+pub const MAGIC: [u8; 8] = *b"DS4PLAN\n";
 const ALIGN: usize = 64;
 
 /// The header: the first 64 bytes.
@@ -90,27 +89,8 @@ pub fn plan_bytes(graph: &GraphTables, plan: &PlanTables) -> Vec<u8> {
 /// Writes a plan to a temporary name beside `path` and renames it: `path` holds the old file or the whole new one.
 pub fn write_plan(path: &Path, graph: &GraphTables, plan: &PlanTables) -> Result<u64, Diagnostic> {
     let bytes = plan_bytes(graph, plan);
-    write_whole(path, &bytes)?;
+    crate::output::write_whole(path, &bytes)?;
     Ok(bytes.len() as u64)
-}
-
-/// Writes a file under a temporary name in the same folder, then renames it.
-///
-/// The temporary file is removed when anything fails.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.partial", std::process::id()));
-    let partial = path.with_file_name(name);
-    let written = fs::File::create(&partial)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&partial, path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&partial);
-        Diagnostic::new(codes::OUTPUT_WRITE, "the output cannot be written")
-            .at(Place::file(path.display().to_string()))
-            .wanted("a folder that exists and can be written", error)
-            .help("name another output, or free space; nothing was left behind")
-    })
 }
 
 /// The bytes of a plan with their sections found and hashes checked; the tables are viewed in place.
@@ -200,6 +180,11 @@ fn section_range(row: &SectionRow, size: usize) -> Option<std::ops::Range<usize>
     (start.is_multiple_of(ALIGN) && end <= size && row.reserved == 0).then_some(start..end)
 }
 
+/// What a file that is no plan begins with, in words where they are known.
+fn begins_with(magic: &[u8; 8]) -> String {
+    if magic.starts_with(b"GGUF") { "a GGUF file".into() } else { format!("a file that begins {magic:02x?}") }
+}
+
 fn header_of(bytes: &[u8], name: &str) -> Result<Header, Diagnostic> {
     let Some(header) = bytes.get(..size_of::<Header>()) else {
         return Err(damaged(name, "it is shorter than its header".into()));
@@ -208,7 +193,7 @@ fn header_of(bytes: &[u8], name: &str) -> Result<Header, Diagnostic> {
     if header.magic != MAGIC {
         return Err(Diagnostic::new(codes::PLAN_MAGIC, "this is no plan file")
             .at(Place::file(name))
-            .wanted("a file that `ds4c compile` wrote", format!("{:02x?}", &header.magic))
+            .wanted("a file that `ds4c compile` wrote", begins_with(&header.magic))
             .help("give the plan, not the model; `ds4c compile MODEL -o PLAN` makes one"));
     }
     if header.version != VERSION {

@@ -26,7 +26,7 @@ mod values;
 
 pub use dims::{dim_text, shape_text};
 pub use parser::parse;
-pub use printer::print;
+pub use printer::{print, value_lines};
 
 /// Limits that keep reading and everything behind it bounded, whatever the text says.
 pub mod limits {

@@ -39,6 +39,12 @@ pub fn print(graph: &Graph) -> String {
     sections.join("\n")
 }
 
+/// The statement of each value, as [`print()`] writes it, without the line's end.
+pub fn value_lines(graph: &Graph) -> Vec<String> {
+    let printer = Printer { graph, dims: Writer::new(graph.dims), paths: path_texts(graph, lists(graph).spans) };
+    graph.values().map(|v| printer.value(v).trim_end().to_string()).collect()
+}
+
 /// A statement that is a list: `keyword item, item, ...`, wrapped after commas.
 pub(super) fn wrapped(keyword: &str, items: &[String]) -> String {
     let mut text = keyword.to_string();

@@ -27,7 +27,7 @@ const FILES: &str = "Output files";
 const MEASUREMENT: &str = "Measurement";
 const MACHINE: &str = "Machine";
 
-/// Executes a plan that `ds4c compile` made.
+/// Executes a plan that `ds4c compile` made, today on the CPU of this machine.
 #[derive(Parser, Clone, Debug)]
 #[command(name = "ds4-run", version, after_help = EXAMPLES)]
 #[command(override_usage = "ds4-run <PLAN> <-p TEXT | --tokens ID,.. | --tokens-file FILE | --bench> [OPTIONS]")]
@@ -37,15 +37,15 @@ pub(super) struct Arguments {
     #[arg(value_name = "PLAN")]
     pub(super) plan: PathBuf,
 
-    /// Feed a text, behind the token that begins texts
+    /// Feed a text, after the token that begins texts
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, help_heading = PROMPT)]
     pub(super) prompt: Option<String>,
     /// Wrap the text as a turn of a chat, answered without thinking
     #[arg(long, help_heading = PROMPT)]
     pub(super) chat: bool,
-    /// Feed token ids as they are
-    #[arg(long, value_name = "ID,ID,..", value_delimiter = ',', help_heading = PROMPT)]
-    pub(super) tokens: Vec<u32>,
+    /// Feed token ids as they are, separated by commas or white space
+    #[arg(long, value_name = "ID,ID,..", help_heading = PROMPT)]
+    pub(super) tokens: Option<String>,
     /// Feed the token ids in a file, separated by white space or commas
     #[arg(long, value_name = "FILE", help_heading = PROMPT)]
     pub(super) tokens_file: Option<PathBuf>,
@@ -98,7 +98,7 @@ pub(super) struct Arguments {
     pub(super) json: bool,
 
     /// Execute on N threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = at_least_1, help_heading = MACHINE)]
+    #[arg(long, value_name = "N", value_parser = thread_count, help_heading = MACHINE)]
     pub(super) threads: Option<usize>,
     /// Where the checkpoint is, if it is not where the plan says
     #[arg(long, value_name = "PATH", help_heading = MACHINE)]
@@ -110,6 +110,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["baseline", "avx2", "avx512"]))]
     #[arg(help_heading = MACHINE)]
     pub(super) isa: Option<String>,
+}
+
+/// More threads than any machine has cores are a slip.
+fn thread_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=1024) => Ok(number),
+        _ => Err("1 to 1024".into()),
+    }
 }
 
 fn at_least_1(text: &str) -> Result<usize, String> {

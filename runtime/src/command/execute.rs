@@ -1,11 +1,13 @@
 //! One run on an engine: a request with its outputs, or a measurement.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ds4_ir::Diagnostic;
 use ds4_ir::Place;
 use ds4_ir::diagnostic::codes;
+use ds4_ir::output::check_output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::arguments::Arguments;
@@ -50,6 +52,7 @@ fn run(
     let mut printer = printer(arguments, count, &tokenizer, out)?;
     set_taps(arguments, engine)?;
     let files = (arguments.logits.as_deref(), arguments.tap_out.as_deref());
+    check_outputs(arguments, engine)?;
     let mut recorder = Recorder::create(files.0, files.1, facts.vocabulary)?;
     if let Some(chunk) = arguments.chunk
         && let Some(note) = Feed::new(&facts, Some(chunk), recorder.wants_logits()).note(chunk)
@@ -107,6 +110,25 @@ fn bench(arguments: &Arguments, engine: &mut dyn Engine, out: &mut dyn Write) ->
     }
 }
 
+/// Outputs replace neither inputs nor each other.
+fn check_outputs(arguments: &Arguments, engine: &dyn Engine) -> Result<(), Diagnostic> {
+    let mut inputs: Vec<&Path> = vec![&arguments.plan];
+    inputs.extend(arguments.tokens_file.as_deref());
+    inputs.extend(engine.facts().files.iter().map(PathBuf::as_path));
+    for output in [&arguments.logits, &arguments.tap_out].into_iter().flatten() {
+        check_output(output, inputs.iter().copied())?;
+    }
+    if let (Some(logits), Some(taps)) = (&arguments.logits, &arguments.tap_out)
+        && logits == taps
+    {
+        return Err(Diagnostic::new(codes::OUTPUT_IS_INPUT, "two outputs have one name")
+            .at(Place::file(logits.display().to_string()))
+            .wanted("a file for the logits and one for the taps", "the same for both")
+            .help("name another output"));
+    }
+    Ok(())
+}
+
 /// Lengths as asked for; a default gives way to the context.
 fn bench_lengths(arguments: &Arguments, context: usize) -> (usize, usize) {
     let room = |other: usize| context.saturating_sub(other).max(1);
@@ -126,7 +148,7 @@ fn tell(err: &mut dyn Write, text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
-/// A bar on a terminal, for a prefill that takes its time; nothing in a pipe.
+/// A line on a terminal, for a prefill that takes its time; nothing in a pipe.
 struct Progress {
     bar: ProgressBar,
     total: usize,
@@ -134,24 +156,23 @@ struct Progress {
 
 impl Progress {
     fn new(total: usize) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-        let template = "prefill {bar:40} {pos}/{len} tokens, {per_sec}, {eta} left";
+        // Stays hidden if standard error is no terminal.
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+        let template = "{spinner} prefill {bar:40} {pos}/{len} tokens, {elapsed}";
         let bar = match ProgressStyle::with_template(template) {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };
+        // The first tick comes after the interval: a short prefill shows nothing, and one long step is alive.
+        bar.enable_steady_tick(PATIENCE);
         Progress { bar, total }
     }
 
     fn fed(&mut self, done: usize) {
         if done >= self.total {
             self.bar.finish_and_clear();
-            return;
+        } else if self.bar.elapsed() > PATIENCE {
+            self.bar.set_position(done as u64);
         }
-        if self.bar.is_hidden() && self.bar.elapsed() > PATIENCE {
-            // Stays hidden if standard error is no terminal.
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.set_position(done as u64);
     }
 }

@@ -44,8 +44,28 @@ fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
         contents: arguments.contents,
     };
     let mut session = Session::open(&arguments.plan, &options)?;
+    if let Some(note) = larger_than_memory(&session) {
+        let _ = writeln!(io::stderr(), "{note}");
+    }
     let tokenizer = session.tokenizer()?.to_vec();
     execute(arguments, &mut session, &tokenizer, &mut io::stdout(), &mut io::stderr())
+}
+
+/// Says so if the weights do not fit into the machine's memory, where the system tells how much there is.
+fn larger_than_memory(session: &Session) -> Option<String> {
+    let (_, plan) = session.tables().ok()?;
+    let weights: u64 = plan.files.iter().map(|file| file.size).sum();
+    let system = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = system.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let total = total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024;
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    (weights > total).then(|| {
+        format!(
+            "note: the weights ({:.1} GiB) do not fit into memory ({:.1} GiB); each token reads them from disk",
+            gib(weights),
+            gib(total)
+        )
+    })
 }
 
 /// The instruction-set level of a name.

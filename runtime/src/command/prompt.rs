@@ -7,7 +7,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::arguments::Arguments;
 use crate::generate::Facts;
-use crate::text::{BEGIN_OF_SENTENCE, Tokenizer, chat_prompt, check_range, read_tokens};
+use crate::text::{BEGIN_OF_SENTENCE, Tokenizer, chat_prompt, check_range, parse_tokens, read_tokens};
 
 /// The plan's tokenizer, made when it is needed first: a run by ids needs none.
 pub(super) struct LateTokenizer<'a> {
@@ -40,7 +40,10 @@ pub(super) fn prompt(
     let (tokens, origin) = match (&arguments.prompt, &arguments.tokens_file) {
         (Some(text), _) => (text_prompt(text, arguments.chat, facts, tokenizer.get()?)?, "the prompt".to_string()),
         (None, Some(path)) => (read_tokens(path)?, path.display().to_string()),
-        (None, None) => (arguments.tokens.clone(), "--tokens".to_string()),
+        (None, None) => {
+            let origin = "--tokens".to_string();
+            (parse_tokens(arguments.tokens.as_deref().unwrap_or(""), &origin)?, origin)
+        }
     };
     if tokens.is_empty() {
         let message = "there are no tokens to feed";

@@ -20,6 +20,8 @@ pub struct Facts {
     pub plan_hash: String,
     /// Name of the model.
     pub model: String,
+    /// Files of the model: outputs must not replace them.
+    pub files: Vec<std::path::PathBuf>,
     /// Number of tokens, the length of a row of logits.
     pub vocabulary: usize,
     /// Most tokens of a sequence.

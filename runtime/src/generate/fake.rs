@@ -38,6 +38,7 @@ impl Fake {
                 plan: "fake.ds4plan".into(),
                 plan_hash: "00ff".into(),
                 model: "fake".into(),
+                files: Vec::new(),
                 vocabulary: 288,
                 context: 64,
                 decode,

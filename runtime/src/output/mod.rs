@@ -3,11 +3,10 @@
 mod crc;
 mod npy;
 mod npz;
-mod partial;
 
+pub use ds4_ir::output::Partial;
 pub use npy::{Element, NpyRows, npy_header};
 pub use npz::{NPZ_LARGEST, write_npz};
-pub use partial::Partial;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::crc::crc32;
 use super::npy::{Element, npy_header};
-use super::partial::Partial;
+use ds4_ir::output::Partial;
 
 /// Largest sum of bytes of an archive's arrays: sizes and places have 32 bits, headers need some room.
 pub const NPZ_LARGEST: usize = (u32::MAX - (1 << 28)) as usize;

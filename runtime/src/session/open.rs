@@ -39,7 +39,8 @@ impl Session {
         let name = plan.display().to_string();
         let bytes = PlanBytes::open(map(plan)?, &name)?;
         let (graph, tables, _) = bytes.verified()?;
-        let files = model_files(&tables, plan, options.model.as_deref())?;
+        let paths = file_paths(&tables, &model_path(&tables, plan, options.model.as_deref()))?;
+        let files = model_files(&tables, &paths)?;
         if options.contents {
             check_contents(&tables, &files, &name)?;
         }
@@ -53,6 +54,7 @@ impl Session {
             plan_hash,
             threads: executor.threads(),
             isa: isa.name().into(),
+            files: paths,
             ..facts(&tables, &entries, &name)?
         };
         Ok(Session {
@@ -82,19 +84,23 @@ fn map(path: &Path) -> Result<Mmap, Diagnostic> {
 }
 
 /// The model's files in the order of the plan, each checked against it.
-fn model_files(plan: &Plan<'_>, plan_path: &Path, model: Option<&Path>) -> Result<Vec<FileBytes>, Diagnostic> {
-    let remembered = plan.option("model.path").unwrap_or("");
-    let folder = plan_path.parent().unwrap_or(Path::new(""));
-    let path = model.map_or_else(|| folder.join(remembered), Path::to_path_buf);
-    let paths = file_paths(plan, &path)?;
+fn model_files(plan: &Plan<'_>, paths: &[PathBuf]) -> Result<Vec<FileBytes>, Diagnostic> {
     let files = plan.files.iter().zip(paths);
     files
         .map(|(row, path)| {
-            let bytes = map(&path)?;
-            check_file(row, &path, &bytes)?;
+            let bytes = map(path)?;
+            check_file(row, path, &bytes)?;
             Ok(Box::new(bytes) as FileBytes)
         })
         .collect()
+}
+
+/// Where the model is: as the user says, or as the plan remembers it, relative to the plan's own folder (that of the file, if
+/// the plan is named by a link).
+fn model_path(plan: &Plan<'_>, plan_path: &Path, model: Option<&Path>) -> PathBuf {
+    let real = plan_path.canonicalize().unwrap_or_else(|_| plan_path.to_path_buf());
+    let folder = real.parent().unwrap_or(Path::new(""));
+    model.map_or_else(|| folder.join(plan.option("model.path").unwrap_or("")), Path::to_path_buf)
 }
 
 /// A single file may have any name; several are found by theirs in the model's folder.
@@ -189,6 +195,7 @@ fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagno
         plan: name.into(),
         plan_hash: String::new(),
         model: model_name.unwrap_or(option("model.path")).into(),
+        files: Vec::new(),
         vocabulary,
         context: plan.context[0] as usize,
         decode: entries[narrow].width,

@@ -23,8 +23,8 @@ pub fn read_tokens(path: &Path) -> Result<Vec<u32>, Diagnostic> {
     parse_tokens(&text, &name)
 }
 
-/// The ids in a text; `name` is its file.
-fn parse_tokens(text: &str, name: &str) -> Result<Vec<u32>, Diagnostic> {
+/// The ids in a text, separated by white space or commas; `name` says where the text is from.
+pub fn parse_tokens(text: &str, name: &str) -> Result<Vec<u32>, Diagnostic> {
     words(text)
         .map(|range| {
             let word = &text[range.clone()];

@@ -7,7 +7,7 @@ mod stream;
 mod tokenizer;
 
 pub use chat::chat_prompt;
-pub use list::{check_range, read_tokens};
+pub use list::{check_range, parse_tokens, read_tokens};
 pub use stop::{Release, StopWatch};
 pub use stream::ByteStream;
 pub use tokenizer::Tokenizer;

@@ -16,8 +16,8 @@ pub(crate) enum Choice {
     TopK(usize),
     /// The index of the largest.
     ArgMax,
-    /// The ids, ascending; false if they cannot be masked.
-    Sort,
+    /// The ids, ascending; whether they may be masked (those of a stored table are not: -1 there is a fault).
+    Sort { masked: bool },
 }
 
 /// A prepared choice. Operands of the nest: keys or ids, output, candidates.
@@ -60,7 +60,7 @@ impl Kernel for Choose {
             let valid = match self.choice {
                 Choice::TopK(k) => self.top_k(&row, k, &mut scratch.indices),
                 Choice::ArgMax => self.arg_max(&row),
-                Choice::Sort => self.sort(&row, &mut scratch.indices),
+                Choice::Sort { masked } => self.sort(&row, masked, &mut scratch.indices),
             };
             if !valid {
                 step.faults.note(FaultKind::Id, self.value);
@@ -131,7 +131,7 @@ impl Choose {
     }
 
     /// False if a word is no id.
-    fn sort(&self, row: &Row, indices: &mut Vec<u32>) -> bool {
+    fn sort(&self, row: &Row, masked: bool, indices: &mut Vec<u32>) -> bool {
         indices.clear();
         for i in 0..row.n {
             // SAFETY: the ids lie inside their memory (checked at load).
@@ -141,6 +141,6 @@ impl Choose {
         for (at, &id) in indices.iter().enumerate() {
             self.put(row, at, id);
         }
-        indices.iter().all(|&id| id == MASKED || id as i32 >= 0)
+        indices.iter().all(|&id| masked && id == MASKED || id as i32 >= 0)
     }
 }

@@ -378,7 +378,7 @@ impl Preparation<'_, '_> {
         };
         let choice = match graph.op(v) {
             Op::ArgMax => Choice::ArgMax,
-            Op::SortIds => Choice::Sort,
+            Op::SortIds => Choice::Sort { masked: graph.ty(args[0]) == Type::ID },
             _ => {
                 let k = self.wiring.axes(v).last().copied();
                 Choice::TopK(k.map_or(0, |k| self.wiring.extents.largest(k)))

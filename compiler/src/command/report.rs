@@ -77,7 +77,7 @@ impl Summary {
         let _ = writeln!(text, "{:<22}{}", "checkpoint", size(self.file_bytes));
         let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
         let _ = writeln!(text, "{:<22}{}", "arena", size(self.arena_bytes()));
-        let _ = writeln!(text, "{:<22}{}", "memory", format!("{} beside the checkpoint", size(self.memory_bytes())));
+        let _ = writeln!(text, "{:<22}{} beside the checkpoint", "memory", size(self.memory_bytes()));
         let _ = writeln!(text, "\n{:<10} {:>8} {:>9} {:>12}", "entry", "columns", "launches", "arena");
         for e in &self.entries {
             let _ = writeln!(text, "{:<10} {:>8} {:>9} {:>12}", e.name, e.columns, e.launches, size(e.arena_bytes));

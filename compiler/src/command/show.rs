@@ -60,7 +60,7 @@ impl Show {
 
     fn json<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
         let mut all = summary.json();
-        let parts: [(bool, &str, fn(&Report<'r>) -> Json); 4] = [
+        let parts: [(bool, &str, AsJson<'r>); 4] = [
             (self.taps, "taps", Report::taps_json),
             (self.memory, "memory", Report::memory_json),
             (self.launches, "launches", Report::launches_json),
@@ -76,7 +76,7 @@ impl Show {
 
     fn text<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
         let mut text = summary.text();
-        let parts: [(bool, fn(&Report<'r>, &mut String)); 4] = [
+        let parts: [(bool, AsText<'r>); 4] = [
             (self.taps, Report::taps_text),
             (self.memory, Report::memory_text),
             (self.launches, Report::launches_text),
@@ -90,6 +90,9 @@ impl Show {
         text
     }
 }
+
+type AsJson<'r> = fn(&Report<'r>) -> Json;
+type AsText<'r> = fn(&Report<'r>, &mut String);
 
 /// A verified plan.
 struct Report<'a> {

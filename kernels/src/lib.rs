@@ -1,7 +1,7 @@
 //! Kernels: what a launch does on a device, and a machine that shows without a device that it does the right thing.
 //!
 //! ```text
-//! value graph, layouts --schedule--> kernels --verify--> emit (wgsl; ptx and hip to come)
+//! value graph, layouts --schedule--> kernels --verify--> emit: text of a target
 //!                                       |
 //!                                       +--> machine: runs them, over numbers (over terms to come)
 //! ```
@@ -11,6 +11,7 @@
 //! | [`kernel`] | the kernel IR: tables, builder, verifier. **Begin here** |
 //! | [`schedule`] | from one value of the graph to its kernels, generic over operation, type and tree |
 //! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
+//! | [`emit`] | the text of a kernel: WGSL, strict |
 //! | [`machine`] | executes kernels on the CPU, generic over the domain of floats; refuses races, bounds, unwritten memory |
 //!
 //! What holds:
@@ -21,9 +22,11 @@
 //! - The crate knows the value graph and its layouts, and no file, device, thread or model construct.
 //!
 //! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
-//! gathers that its reader does itself), each compared with the evaluator bit by bit. What does not exist yet: emitters,
-//! readers of emitted text, the domain of terms, schedules of several values, several columns of a product in one lane.
+//! gathers that its reader does itself), each compared with the evaluator bit by bit; the WGSL printer. What does not exist
+//! yet: printers of PTX and HIP, readers of emitted text, the domain of terms, schedules of several values, several columns
+//! of a product in one lane.
 
+pub mod emit;
 pub mod kernel;
 pub mod machine;
 pub mod schedule;

@@ -78,6 +78,11 @@ impl Builder {
         Builder { inner: RefCell::new(inner) }
     }
 
+    /// Says what the kernel computes, in one line for a reader.
+    pub fn about(&self, line: &str) {
+        self.inner.borrow_mut().kernel.about = line.into();
+    }
+
     /// The finished kernel.
     pub fn finish(self) -> Kernel {
         let mut inner = self.inner.into_inner();
@@ -123,11 +128,7 @@ impl Builder {
         let &[x, y] = args else { return None };
         let int = |n: u32| Some(self.node(Operator::Int, [n, 0, 0]));
         match (op, self.int_of_expr(x), self.int_of_expr(y)) {
-            (Operator::AddInt, Some(a), Some(b)) => int(a.wrapping_add(b)),
-            (Operator::SubInt, Some(a), Some(b)) => int(a.wrapping_sub(b)),
-            (Operator::MulInt, Some(a), Some(b)) => int(a.wrapping_mul(b)),
-            (Operator::DivInt, Some(a), Some(b)) => int(a.checked_div(b)?),
-            (Operator::RemInt, Some(a), Some(b)) => int(a.checked_rem(b)?),
+            (_, Some(a), Some(b)) => int(integer(op, a, b)?),
             (Operator::AddInt, Some(0), _) => Some(y),
             (Operator::MulInt, Some(1), _) => Some(y),
             (Operator::AddInt | Operator::SubInt | Operator::Shl | Operator::Shr, _, Some(0)) => Some(x),
@@ -345,6 +346,24 @@ impl Builder {
         let index = self.local(Type::Word, name, false);
         let body = self.nested(|| body(self.read(index)));
         self.push(Stmt::For { index, start: start.expr(), end, step, body });
+    }
+}
+
+/// An integer operation on constants; `None` of other operations and where there is no result.
+fn integer(op: Operator, x: u32, y: u32) -> Option<u32> {
+    match op {
+        Operator::AddInt => Some(x.wrapping_add(y)),
+        Operator::SubInt => Some(x.wrapping_sub(y)),
+        Operator::MulInt => Some(x.wrapping_mul(y)),
+        Operator::DivInt => x.checked_div(y),
+        Operator::RemInt => x.checked_rem(y),
+        Operator::And => Some(x & y),
+        Operator::Or => Some(x | y),
+        Operator::Xor => Some(x ^ y),
+        Operator::Shl => x.checked_shl(y),
+        Operator::Shr => x.checked_shr(y),
+        Operator::Sar => (x as i32).checked_shr(y).map(|n| n as u32),
+        _ => None,
     }
 }
 

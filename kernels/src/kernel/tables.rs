@@ -228,6 +228,8 @@ impl Stmt {
 pub struct Kernel {
     /// Name for a reader, from the span of its last value and what the schedule does.
     pub name: String,
+    /// One line for a reader: the value that it computes, with shape, operation and operands.
+    pub about: String,
     /// The values that it computes, ascending.
     pub values: Vec<Value>,
     /// Lanes of a workgroup.
@@ -255,6 +257,7 @@ impl Kernel {
     pub(super) fn empty(name: &str, values: &[Value], lanes: u32) -> Kernel {
         Kernel {
             name: name.into(),
+            about: String::new(),
             values: values.to_vec(),
             lanes,
             grid: Vec::new(),

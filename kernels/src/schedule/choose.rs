@@ -32,7 +32,7 @@ struct Rows {
 pub(super) fn choose(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let graph = scene.graph;
     let rows = Rows::of(scene, v)?;
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let group = b.group(rows.axes.total(1)?);
     let item = rows.axes.item(&b, group)?;
     let at: Vec<Word> = item.at.iter().map(|&i| b.name("at", i)).collect();

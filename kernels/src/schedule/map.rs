@@ -33,7 +33,7 @@ pub(super) fn for_each(
 /// `map`
 pub(super) fn map(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let graph = scene.graph;
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let operands: Vec<Operand> = graph.args(v).iter().map(|&a| Operand::of(scene, a)).collect::<Result<_, _>>()?;
     if let Some(gather) = operands.iter().find_map(|o| o.ids.as_ref().map(|_| o.value)) {
         return Err(Refusal::Store(gather));
@@ -71,7 +71,7 @@ fn param(b: &Builder, ty: ValueType, memory: Memory, index: Word) -> Param {
 /// `tokens`, `extent` and `iota`.
 pub(super) fn made(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let graph = scene.graph;
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let out = Operand::of(scene, v)?;
     let rank = out.strides.len();
     let extents = scene.extents(v);

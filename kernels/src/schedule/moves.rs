@@ -38,7 +38,7 @@ fn copy(scene: &Scene<'_>, v: Value, extents: &[ExtentRow], from: &Operand, to: 
     if from.ids.is_some() {
         return Err(Refusal::Store(from.value));
     }
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let axes = Axes::merged(extents, &[from.strides.clone(), to.strides.clone()]);
     for_each(&b, &axes, |item| {
         let source = (from.memory(&b, Access::Read, "x")?, b.add_int(from.first(&b), axes.offset(&b, 0, &item.at)));
@@ -80,7 +80,7 @@ pub(super) fn reshape(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     if inner.iter().skip(1).any(|e| e.is_constant().is_none_or(|n| n == 0)) {
         return Err(Refusal::Unsupported("a reshape of an axis that the step chooses, inside another".into()));
     }
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let extents = scene.extents(v);
     let axes = Axes { extents: extents.clone(), strides: vec![to.strides.clone()] };
     for_each(&b, &axes, |item| {
@@ -128,7 +128,7 @@ pub(super) fn concat(scene: &Scene<'_>, v: Value) -> Result<Vec<Kernel>, Refusal
 
 /// `gather` into memory of its own; where the id is masked there is nothing.
 pub(super) fn gather(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let (source, selection) = operand::selection(scene, v)?;
     let to = Operand::of(scene, v)?;
     let strides = [source.strides.clone(), selection.ids.strides.clone(), to.strides.clone()];
@@ -151,7 +151,7 @@ pub(super) fn widen(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let graph = scene.graph;
     let w = Operand::of(scene, graph.args(v)[0])?;
     let to = Operand::of(scene, v)?;
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let tensor = Tensor::of(scene, &b, &w)?;
     // The last axis counts elements of a row; it never merges with another, since rows have other strides.
     let mut along = vec![0; to.strides.len()];
@@ -199,7 +199,7 @@ pub(super) fn write(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     if let Some(gather) = [&ids, &rows].into_iter().find(|o| o.ids.is_some()) {
         return Err(Refusal::Store(gather.value));
     }
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let mut inner = state.strides.clone();
     let step = std::mem::replace(&mut inner[0], 0);
     let extents = scene.extents(rows.value);

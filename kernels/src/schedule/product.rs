@@ -56,7 +56,7 @@ enum Right {
 /// `product`
 pub(super) fn product(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let product = Product::of(scene, v)?;
-    let b = Builder::new(&scene.kernel_name(v), &[v], product.share.workgroup());
+    let b = scene.builder(v, product.share.workgroup());
     product.emit(&b)?;
     Ok(b.finish())
 }

@@ -4,7 +4,7 @@ use ds4_ir::numerics::{Arith, order, quantise as q8};
 use ds4_ir::plan::Root;
 use ds4_ir::{Type as ValueType, Value};
 
-use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source, Type, Word};
+use crate::kernel::{Access, ExtentRow, Kernel, Number, Source, Type, Word};
 
 use super::axes::Axes;
 use super::map::{LANES, for_each};
@@ -30,7 +30,7 @@ pub(super) fn quantise(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
         *last = ExtentRow::constant(last.largest().unwrap_or(0) / BLOCK);
         (*xs, *outs) = (*xs * BLOCK, BLOCK);
     }
-    let b = Builder::new(&scene.kernel_name(v), &[v], LANES);
+    let b = scene.builder(v, LANES);
     let axes = Axes::merged(&extents, &[x.strides.clone(), out.strides.clone()]);
     let memory = x.memory(&b, Access::Read, "x")?;
     let codes = b.argument(Source::Codes(owner), Type::Word, Access::Write, "codes");

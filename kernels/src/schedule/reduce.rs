@@ -32,7 +32,7 @@ pub(super) fn reduce(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let attrs = graph.attrs(v);
     let kind = ReduceKind::from_number(attrs[0]).ok_or_else(|| unknown("reduction"))?;
     let reduction = Reduction::of(scene, v)?;
-    let b = Builder::new(&scene.kernel_name(v), &[v], reduction.share.workgroup());
+    let b = scene.builder(v, reduction.share.workgroup());
     match (graph.ty(v), kind) {
         (ValueType::F32, ReduceKind::Sum) => {
             reduction.emit(&b, &Rule { none: b.number(-0.0), join: &|x, y| b.add(x, y) })

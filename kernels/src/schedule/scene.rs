@@ -5,9 +5,10 @@ use std::fmt;
 use ds4_ir::dim::dim_max;
 use ds4_ir::graph::Graph;
 use ds4_ir::plan::{Layout, SlotRow};
-use ds4_ir::{Bounds, Dim, DimOp, Value};
+use ds4_ir::text::shape_text;
+use ds4_ir::{Bounds, Dim, DimOp, Op, Tree, Value};
 
-use crate::kernel::ExtentRow;
+use crate::kernel::{Builder, ExtentRow};
 
 /// Why there is no kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,10 +86,32 @@ impl Scene<'_> {
         self.graph.dims_of(v).iter().map(|&d| self.extent(d, 1)).collect()
     }
 
-    /// A name for the kernel of a value: the last segments of its span and the operation.
-    pub(super) fn kernel_name(&self, v: Value) -> String {
+    /// A builder for the kernel of a value, called after its span and operation.
+    pub(super) fn builder(&self, v: Value, lanes: u32) -> Builder {
         let path = self.graph.span_path(self.graph.value_span[v.0 as usize]);
         let op = self.graph.op(v).name();
-        if path.is_empty() { format!("{op}.{v}") } else { format!("{path}.{op}.{v}") }
+        let name = if path.is_empty() { format!("{op}.{v}") } else { format!("{path}.{op}.{v}") };
+        let b = Builder::new(&name, &[v], lanes);
+        b.about(&self.about(v));
+        b
+    }
+
+    /// `v4 f32[columns, 5] = product(v3 q8[columns, 96], v0 w.q8_0[5, 96]), lanes(32)`
+    fn about(&self, v: Value) -> String {
+        let graph = self.graph;
+        let typed = |v: Value| format!("{v} {}{}", graph.ty(v).name(), shape_text(graph.dims, graph.dims_of(v)));
+        let operands: Vec<String> = graph.args(v).iter().map(|&a| typed(a)).collect();
+        let attrs = graph.attrs(v);
+        let tree = match graph.op(v) {
+            Op::Reduce => Tree::from_number(attrs[1]),
+            Op::Product => Tree::from_number(attrs[0]),
+            _ => None,
+        };
+        let order = match tree {
+            Some(Tree::Seq) => ", ascending".into(),
+            Some(Tree::Lanes(n)) => format!(", lanes({n})"),
+            _ => String::new(),
+        };
+        format!("{} = {}({}){order}", typed(v), graph.op(v).name(), operands.join(", "))
     }
 }

@@ -77,9 +77,14 @@ pub(super) fn reduce<T: Handle>(
     };
     let trees = b.lanes() / width;
     let group = b.group(axes.total(trees)?);
-    let lane = b.name("leaf", b.rem_int(b.lane(), width));
-    let number = b.add_int(b.mul_int(group, b.word(trees)), b.div_int(b.lane(), width));
-    let item = axes.item(b, b.name("i", number))?;
+    let (lane, number) = match trees {
+        1 => (b.lane(), group),
+        _ => {
+            let number = b.add_int(b.mul_int(group, b.word(trees)), b.div_int(b.lane(), width));
+            (b.name("leaf", b.rem_int(b.lane(), width)), b.name("i", number))
+        }
+    };
+    let item = axes.item(b, number)?;
     let at = item.at.iter().map(|&i| b.name("at", i)).collect();
     let item = Item { at, inside: item.inside };
     let sum = b.var("sum", rule.none);
@@ -102,7 +107,9 @@ fn fold<T: Handle>(b: &Builder, width: u32, lane: Word, sum: Var<T>, rule: &Rule
     if half >= SHUFFLED {
         let array = b.shared(if T::TYPE == Type::F32 { Type::F32 } else { Type::Word }, b.lanes(), "partial");
         while half >= SHUFFLED {
-            let upper = b.both(b.not(b.below(lane, b.word(half))), b.below(lane, b.word(2 * half)));
+            let upper = b.not(b.below(lane, b.word(half)));
+            let first = 2 * half == width;
+            let upper = if first { upper } else { b.both(upper, b.below(lane, b.word(2 * half))) };
             b.when(upper, || b.store(array, b.lane(), b.value("mine", sum)));
             b.barrier();
             b.when(b.below(lane, b.word(half)), || {

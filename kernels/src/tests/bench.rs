@@ -13,16 +13,17 @@ use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
 use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
+use crate::emit::{StepBlock, wgsl};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
-pub(super) const D: Numbers = ds4_ir::numerics::Concrete;
+pub(crate) const D: Numbers = ds4_ir::numerics::Concrete;
 
 /// A checkpoint in memory.
 #[derive(Default)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     tensors: Vec<Stored>,
 }
 
@@ -38,7 +39,7 @@ struct Stored {
 
 impl Checkpoint {
     /// Adds a tensor of `outer * inner` rows with these bytes, its scales over blocks of `blocks`.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         format: Format,
         shape: [usize; 3],
@@ -52,7 +53,7 @@ impl Checkpoint {
     }
 
     /// Adds a tensor of random bytes. Most f16 fields are of ordinary size, so that a NaN does not hide everything.
-    pub(super) fn random(&mut self, format: Format, shape: [usize; 3], random: &mut Random) {
+    pub(crate) fn random(&mut self, format: Format, shape: [usize; 3], random: &mut Random) {
         let [outer, inner, len] = shape;
         let bytes = outer * inner * format.row_bytes(len).unwrap();
         let mut data: Vec<u8> = (0..bytes).map(|_| random.next() as u8).collect();
@@ -107,10 +108,10 @@ impl WeightSource for Checkpoint {
 }
 
 /// A plain generator (xorshift).
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn next(&mut self) -> u32 {
+    pub(crate) fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -118,7 +119,7 @@ impl Random {
     }
 
     /// Floats that show what random ones hide: cancelling, signed zeros, subnormals, infinities, NaN, ties.
-    pub(super) fn adversarial(&mut self, count: usize) -> Vec<f32> {
+    pub(crate) fn adversarial(&mut self, count: usize) -> Vec<f32> {
         let mut values: Vec<f32> = Vec::with_capacity(count);
         for i in 0..count {
             let plain = self.next() as i32 as f32 / 2_147_483_648.0;
@@ -143,7 +144,7 @@ impl Random {
     }
 
     /// Floats of ordinary size that cancel now and then.
-    pub(super) fn tame(&mut self, count: usize) -> Vec<f32> {
+    pub(crate) fn tame(&mut self, count: usize) -> Vec<f32> {
         let mut values: Vec<f32> = Vec::with_capacity(count);
         for _ in 0..count {
             let plain = self.next() as i32 as f32 / 2_147_483_648.0;
@@ -155,8 +156,8 @@ impl Random {
 }
 
 /// A finished graph with its memory.
-pub(super) struct Bench {
-    pub(super) tables: GraphTables,
+pub(crate) struct Bench {
+    pub(crate) tables: GraphTables,
     checkpoint: Checkpoint,
     bounds: Bounds,
     layouts: Vec<Option<Layout>>,
@@ -167,7 +168,7 @@ pub(super) struct Bench {
 
 /// What caught a planted fault.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Caught {
+pub(crate) enum Caught {
     /// The kernel is not well-formed.
     Verifier,
     /// The machine refused to go on.
@@ -177,16 +178,16 @@ pub(super) enum Caught {
 }
 
 /// Memory of all sources.
-pub(super) type Memories = HashMap<Source, Cells<Numbers>>;
+pub(crate) type Memories = HashMap<Source, Cells<Numbers>>;
 
 impl Bench {
     /// Every value has memory but leaves, views, writes and those of `unstored`.
-    pub(super) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
+    pub(crate) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
         Bench::placed(builder, checkpoint, unstored, &[], &[])
     }
 
     /// The same, these views have memory too, and the first of each pair lies inside the concat that is the second.
-    pub(super) fn placed(
+    pub(crate) fn placed(
         builder: Builder,
         checkpoint: Checkpoint,
         unstored: &[Value],
@@ -229,7 +230,7 @@ impl Bench {
     }
 
     /// The kernels of a value.
-    pub(super) fn kernels(&self, v: Value) -> Vec<Kernel> {
+    pub(crate) fn kernels(&self, v: Value) -> Vec<Kernel> {
         let made = kernels(&self.scene(), v).unwrap_or_else(|refusal| panic!("{v}: {refusal}"));
         for kernel in &made {
             verify(kernel).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{kernel:#?}", kernel.name));
@@ -238,12 +239,12 @@ impl Bench {
     }
 
     /// All kernels, in the order of their launches.
-    pub(super) fn all_kernels(&self) -> Vec<Kernel> {
+    pub(crate) fn all_kernels(&self) -> Vec<Kernel> {
         self.graph().values().flat_map(|v| self.kernels(v)).collect()
     }
 
     /// Memory as it is when a step begins.
-    pub(super) fn memories(&self, states: &States, tokens: &[u32]) -> Memories {
+    pub(crate) fn memories(&self, states: &States, tokens: &[u32]) -> Memories {
         let graph = self.graph();
         let mut memories = Memories::new();
         for &v in &self.stored {
@@ -272,7 +273,7 @@ impl Bench {
     }
 
     /// Runs kernels in one lane order.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &self,
         kernels: &[Kernel],
         step: Step,
@@ -293,13 +294,13 @@ impl Bench {
     }
 
     /// What the evaluator gives for all stored values, and the states after the step.
-    pub(super) fn evaluate(&self, states: &mut States, step: Step, tokens: &[u32]) -> Vec<Tensor> {
+    pub(crate) fn evaluate(&self, states: &mut States, step: Step, tokens: &[u32]) -> Vec<Tensor> {
         let graph = self.graph();
         Evaluator::new(graph, &self.checkpoint).step(states, step, tokens, &self.stored).unwrap()
     }
 
     /// The first difference between the machine's memory and the evaluator's values.
-    pub(super) fn difference(&self, expected: &[Tensor], memories: &Memories) -> Option<String> {
+    pub(crate) fn difference(&self, expected: &[Tensor], memories: &Memories) -> Option<String> {
         let all = self.stored.iter().zip(expected);
         all.map(|(&v, tensor)| self.compare(v, tensor, memories)).find_map(|found| found)
     }
@@ -340,7 +341,7 @@ impl Bench {
 
     /// The check that catches a kernel put in the place of the one at `index`: the verifier, one of the machine's, or the
     /// comparison of bits; `None` if nothing does.
-    pub(super) fn caught(&self, kernels: &[Kernel], index: usize, faulty: &Kernel, columns: u32) -> Option<Caught> {
+    pub(crate) fn caught(&self, kernels: &[Kernel], index: usize, faulty: &Kernel, columns: u32) -> Option<Caught> {
         if verify(faulty).is_err() {
             return Some(Caught::Verifier);
         }
@@ -361,8 +362,13 @@ impl Bench {
     }
 
     /// Runs steps of these widths and compares everything, in both lane orders.
-    pub(super) fn check(&self, columns: &[u32]) {
+    pub(crate) fn check(&self, columns: &[u32]) {
         let kernels = self.all_kernels();
+        let block = StepBlock::of(&kernels);
+        for kernel in &kernels {
+            let text = wgsl::emit(kernel, &block).unwrap();
+            assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
+        }
         for &columns in columns {
             let step = Step { position: 5, columns, outputs: columns };
             let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
@@ -389,15 +395,15 @@ fn seen(tensor: &Tensor, word: u32) -> u32 {
     if tensor.ty == Type::F32 { canonical_bits(word) } else { word }
 }
 
-pub(super) fn canonical_bits(word: u32) -> u32 {
+pub(crate) fn canonical_bits(word: u32) -> u32 {
     canonical(f32::from_bits(word)).to_bits()
 }
 
 /// The widths of decode that every kernel is run at.
-pub(super) const COLUMNS: [u32; 5] = [1, 2, 3, 5, 8];
+pub(crate) const COLUMNS: [u32; 5] = [1, 2, 3, 5, 8];
 
 /// What small graphs are made of.
-pub(super) trait Small {
+pub(crate) trait Small {
     fn floats(&mut self, extents: &[u32], values: &[f32]) -> Value;
     fn ints(&mut self, extents: &[u32], values: &[i32]) -> Value;
     /// Ids of a table in which negative numbers are masked.

@@ -1,6 +1,6 @@
 //! Kernels of every schedule on the machine, against the evaluator, bit by bit; and planted faults.
 
-mod bench;
+pub(crate) mod bench;
 mod choices;
 mod faults;
 mod maps;

@@ -1,0 +1,46 @@
+//! Text of kernels in the languages of devices.
+//!
+//! A structured language is a table ([`structured::Dialect`]): how it writes an operator, a local, a load. The walk over
+//! statements, the names and the temporaries are the same for all of them ([`structured`]).
+//!
+//! The text is made to be read: names come from the schedule, one comment line says which value is computed, what is used
+//! twice or is too long for a line gets a name of its own.
+
+mod names;
+pub mod structured;
+pub mod wgsl;
+
+use ds4_ir::Dim;
+
+/// The step's block: words that the host writes once a step, the same for all kernels of a plan.
+///
+/// Word 0 holds the bits of +0.0, word 1 those of -0.0 (compilers fold literal zeros, and a loaded one they cannot), then
+/// come the dimensions that some kernel needs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StepBlock {
+    dims: Vec<Dim>,
+}
+
+impl StepBlock {
+    /// Words in front of the dimensions.
+    const FIRST: usize = 2;
+
+    /// The block that serves these kernels.
+    pub fn of<'k>(kernels: impl IntoIterator<Item = &'k crate::kernel::Kernel>) -> StepBlock {
+        let mut dims: Vec<Dim> = kernels.into_iter().flat_map(|k| k.scalars()).collect();
+        dims.sort();
+        dims.dedup();
+        StepBlock { dims }
+    }
+
+    /// The place of a dimension's word.
+    pub fn place(&self, dim: Dim) -> Option<usize> {
+        self.dims.binary_search(&dim).ok().map(|i| i + Self::FIRST)
+    }
+
+    /// The words in a step; `value` gives that of a dimension.
+    pub fn words(&self, value: &dyn Fn(Dim) -> u32) -> Vec<u32> {
+        let zeros = [0.0f32.to_bits(), (-0.0f32).to_bits()];
+        zeros.into_iter().chain(self.dims.iter().map(|&dim| value(dim))).collect()
+    }
+}

@@ -92,6 +92,16 @@ codes! {
     THREADS = 608: "the system refuses a thread";
     WORKER_FAILED = 609: "a thread of the executor failed";
     PLAN_FACT = 610: "a plan lacks a fact that running needs";
+    DEVICE_ABSENT = 620: "there is no such device";
+    DEVICE_DRIVER = 621: "the driver of a device is missing or refuses";
+    DEVICE_FEATURE = 622: "a device lacks a feature that is needed";
+    DEVICE_SMALL = 623: "a device is too small for what is asked of it";
+    DEVICE_LOST = 624: "a device was lost while it worked";
+    DEVICE_MEMORY = 625: "there is not enough memory on a device";
+    DEVICE_REFUSES = 626: "a device refuses its work";
+    DEVICE_INEXACT = 627: "a device does not keep the numeric contract";
+    DEVICE_UNUSED = 628: "plans are not executed on this kind of device yet";
+    KERNEL_TEXT = 629: "the text of a kernel is malformed";
     CONTEXT_EXCEEDED = 650: "prompt and generation do not fit in the context";
     LOGITS_INVALID = 651: "a token cannot be chosen from the logits";
     TAP_UNMATCHED = 652: "a tap matches no named value";

@@ -10,6 +10,7 @@
 
 pub mod command;
 pub mod cpu;
+pub mod device;
 pub mod generate;
 pub mod output;
 pub mod sample;

@@ -44,3 +44,32 @@ fn a_file_that_is_no_plan_exits_with_1() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error[DS4-0401]"));
 }
+
+#[test]
+fn devices_are_listed() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let list = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ds4-run"));
+        command.args(["--list-devices", "--json"]).env("XDG_CACHE_HOME", cache.path());
+        command.output().expect("the binary is started")
+    };
+    // The second time, verdicts come from the cache.
+    let (first, second) = (list(), list());
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    assert!(text(&first.stdout).contains("\"contract\": \"rn32-v1\""));
+    assert_eq!(text(&first.stdout), text(&second.stdout));
+}
+
+#[test]
+fn a_device_without_execution_exits_with_1() {
+    let cache = tempfile::tempdir().expect("a folder");
+    for device in ["wgpu", "wgpu:99", "cuda", "hip:1"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ds4-run"));
+        command.args(["absent.ds4plan", "-p", "a", "--device", device]).env("XDG_CACHE_HOME", cache.path());
+        let output = command.output().expect("the binary is started");
+        assert_eq!(output.status.code(), Some(1));
+        // No such device, no driver, or no execution there yet; which one depends on the machine.
+        let error = text(&output.stderr);
+        assert!(["0620", "0621", "0628"].iter().any(|code| error.contains(&format!("error[DS4-{code}]"))), "{error}");
+    }
+}

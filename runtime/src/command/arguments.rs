@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgGroup, CommandFactory, Parser};
 use globset::Glob;
 
+use crate::device::select::Choice;
 use crate::sample::Sampling;
 
 const EXAMPLES: &str = "\
@@ -16,7 +17,11 @@ Examples:
   ds4-run model.ds4plan --tokens 0,17,5 -n 16 --ids
   ds4-run model.ds4plan --tokens-file prompt.txt --chunk 1 --logits logits.npy
   ds4-run model.ds4plan --tokens 0,17,5 --tap 'layer.*.route.ids' --tap-out taps.npz
-  ds4-run model.ds4plan --bench --prefill 512 --decode 64 --json";
+  ds4-run model.ds4plan --bench --prefill 512 --decode 64 --json
+  ds4-run --list-devices";
+
+/// What a run does; exactly one of these is given.
+const INPUTS: [&str; 5] = ["prompt", "tokens", "tokens_file", "bench", "list_devices"];
 
 /// Tokens that are generated from a text by default.
 const TEXT_COUNT: usize = 128;
@@ -30,12 +35,14 @@ const MACHINE: &str = "Machine";
 /// Executes a plan that `ds4c compile` made, today on the CPU of this machine.
 #[derive(Parser, Clone, Debug)]
 #[command(name = "ds4-run", version, after_help = EXAMPLES)]
-#[command(override_usage = "ds4-run <PLAN> <-p TEXT | --tokens ID,.. | --tokens-file FILE | --bench> [OPTIONS]")]
-#[command(group(ArgGroup::new("input").required(true).args(["prompt", "tokens", "tokens_file", "bench"])))]
+#[command(
+    override_usage = "ds4-run <PLAN> <-p TEXT | --tokens ID,.. | --tokens-file FILE | --bench> [OPTIONS]\n       ds4-run --list-devices [--json]"
+)]
+#[command(group(ArgGroup::new("input").required(true).args(INPUTS)))]
 pub(super) struct Arguments {
     /// The plan file
-    #[arg(value_name = "PLAN")]
-    pub(super) plan: PathBuf,
+    #[arg(value_name = "PLAN", required_unless_present = "list_devices")]
+    pub(super) plan: Option<PathBuf>,
 
     /// Feed a text, after the token that begins texts
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, help_heading = PROMPT)]
@@ -93,10 +100,16 @@ pub(super) struct Arguments {
     /// Measured decode steps [default: 64, or what the context takes]
     #[arg(long, value_name = "N", value_parser = at_least_1, help_heading = MEASUREMENT)]
     pub(super) decode: Option<usize>,
-    /// Print the measurement as JSON
+    /// Print the measurement, or the devices, as JSON
     #[arg(long, help_heading = MEASUREMENT)]
     pub(super) json: bool,
 
+    /// Execute on this device: cpu, wgpu[:N], cuda[:N] or hip[:N] [default: cpu]
+    #[arg(long, value_name = "DEVICE", conflicts_with = "list_devices", help_heading = MACHINE)]
+    pub(super) device: Option<Choice>,
+    /// List the devices of this machine, with limits, and whether they keep the numeric contract
+    #[arg(long, help_heading = MACHINE)]
+    pub(super) list_devices: bool,
     /// Execute on N threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = thread_count, help_heading = MACHINE)]
     pub(super) threads: Option<usize>,
@@ -155,11 +168,17 @@ impl Arguments {
     pub(super) fn checked(self) -> Result<Self, clap::Error> {
         let draws = self.temp.is_some_and(|value| value > 0.0);
         let generates = self.default_count() > 0;
+        let (runs, on_cpu) = (!self.list_devices, self.device.unwrap_or_default() == Choice::Cpu);
         let needs = [
+            ("PLAN", self.plan.is_some(), runs, "one of -p, --tokens, --tokens-file, --bench"),
+            ("--model", self.model.is_some(), runs, "a plan that is run"),
+            ("--contents", self.contents, runs, "a plan that is run"),
+            ("--threads", self.threads.is_some(), runs && on_cpu, "a plan that is run on the CPU"),
+            ("--isa", self.isa.is_some(), runs && on_cpu, "a plan that is run on the CPU"),
             ("--chat", self.chat, self.prompt.is_some(), "-p"),
             ("--prefill", self.prefill.is_some(), self.bench, "--bench"),
             ("--decode", self.decode.is_some(), self.bench, "--bench"),
-            ("--json", self.json, self.bench, "--bench"),
+            ("--json", self.json, self.bench || self.list_devices, "--bench or --list-devices"),
             ("--temp", self.temp.is_some(), generates, "-n larger than 0"),
             ("--stop", !self.stop.is_empty(), generates, "-n larger than 0"),
             ("--ids", self.ids, generates, "-n larger than 0"),

@@ -100,6 +100,11 @@ fn bench(arguments: &Arguments, engine: &mut dyn Engine, out: &mut dyn Write) ->
         true => report::json(engine.facts(), &measured),
         false => report::table(engine.facts(), &measured),
     };
+    print(&text, out)
+}
+
+/// Prints a result. That nobody reads to its end is no error.
+pub(super) fn print(text: &str, out: &mut dyn Write) -> Result<(), Diagnostic> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Diagnostic::new(codes::OUTPUT_WRITE, "the output cannot be written")
@@ -112,7 +117,7 @@ fn bench(arguments: &Arguments, engine: &mut dyn Engine, out: &mut dyn Write) ->
 
 /// Outputs replace neither inputs nor each other.
 fn check_outputs(arguments: &Arguments, engine: &dyn Engine) -> Result<(), Diagnostic> {
-    let mut inputs: Vec<&Path> = vec![&arguments.plan];
+    let mut inputs: Vec<&Path> = arguments.plan.iter().map(|plan| plan.as_path()).collect();
     inputs.extend(arguments.tokens_file.as_deref());
     inputs.extend(engine.facts().files.iter().map(PathBuf::as_path));
     for output in [&arguments.logits, &arguments.tap_out].into_iter().flatten() {

@@ -8,15 +8,18 @@ mod prompt;
 mod report;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ds4_ir::Diagnostic;
 use ds4_ir::diagnostic::codes;
 
 use arguments::Arguments;
-use execute::execute;
+use execute::{execute, print};
 
 use crate::cpu::products::Isa;
+use crate::device::cache::Cache;
+use crate::device::list::List;
 use crate::session::{OpenOptions, Session};
 
 /// Runs the command line of this process.
@@ -26,7 +29,11 @@ pub fn run() -> ExitCode {
         // Prints help to standard output and exits 0, errors to standard error and exits 2.
         Err(error) => error.exit(),
     };
-    match open_and_execute(&arguments) {
+    let done = match arguments.list_devices {
+        true => list_devices(arguments.json, &mut io::stdout()),
+        false => open_and_execute(&arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(diagnostic) => {
             // A closed standard error leaves the exit code to tell.
@@ -36,14 +43,20 @@ pub fn run() -> ExitCode {
     }
 }
 
+fn list_devices(json: bool, out: &mut dyn Write) -> Result<(), Diagnostic> {
+    let list = List::of_machine(&Cache::of_user());
+    print(&if json { list.json() } else { list.text() }, out)
+}
+
 fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
+    arguments.device.unwrap_or_default().check(&Cache::of_user())?;
     let options = OpenOptions {
         model: arguments.model.clone(),
         threads: arguments.threads,
         isa: arguments.isa.as_deref().map(isa).transpose()?,
         contents: arguments.contents,
     };
-    let mut session = Session::open(&arguments.plan, &options)?;
+    let mut session = Session::open(arguments.plan.as_deref().unwrap_or(Path::new("")), &options)?;
     if let Some(note) = larger_than_memory(&session) {
         let _ = writeln!(io::stderr(), "{note}");
     }

@@ -53,6 +53,10 @@ fn arguments_without_effect_are_refused() {
         &["--bench", "-n", "4"],
         &["--bench", "--logits", "x.npy"],
         &["--bench", "--tap", "*", "--tap-out", "x.npz"],
+        &["--list-devices"],
+        &["--bench", "--list-devices"],
+        &["--bench", "--device", "wgpu", "--threads", "2"],
+        &["--bench", "--device", "hip", "--isa", "avx2"],
     ];
     for line in refused {
         let error = parse(line).expect_err(&format!("{line:?}"));
@@ -74,6 +78,9 @@ fn values_out_of_range_are_refused() {
         &["-p", "a", "--isa", "sse9"],
         &["-p", "a", "--threads", "0"],
         &["-p", "a", "--threads", "18446744073709551615"],
+        &["-p", "a", "--device", "gpu"],
+        &["-p", "a", "--device", "wgpu:x"],
+        &["-p", "a", "--device", "cpu:0"],
     ];
     for line in refused {
         let error = parse(line).expect_err(&format!("{line:?}"));
@@ -89,10 +96,24 @@ fn useful_combinations_are_taken() {
         &["--tokens", "0, 17 5"],
         &["--tokens-file", "f", "-n", "3", "--ids", "--stop", "a", "--stop", "b"],
         &["--tokens", "1", "--tap", "a*", "--tap", "b", "--tap-out", "x.npz", "--logits", "l.npy"],
+        &["--bench", "--device", "cpu", "--threads", "2"],
+        &["-p", "a", "--device", "cuda:1"],
         &["--bench", "--prefill", "9", "--decode", "2", "--json", "--threads", "2", "--isa", "avx2", "--model", "m"],
     ];
     for line in taken {
         parse(line).unwrap();
+    }
+}
+
+#[test]
+fn devices_are_listed_without_a_plan() {
+    let parse = |line: &[&str]| Arguments::try_parse_from(line).and_then(Arguments::checked);
+    assert!(parse(&["ds4-run", "--list-devices", "--json"]).unwrap().json);
+    for without in
+        [&["--model", "m"][..], &["--threads", "2"], &["--isa", "avx2"], &["--contents"], &["--device", "cpu"]]
+    {
+        let line = [&["ds4-run", "--list-devices"], without].concat();
+        assert_eq!(parse(&line).unwrap_err().exit_code(), 2, "{line:?}");
     }
 }
 

@@ -1,0 +1,23 @@
+//! Devices other than the CPU: what there is, whether it keeps the numeric contract, and how kernels run on it.
+//!
+//! ```text
+//! select     `--device` and its meaning
+//! list       `--list-devices`
+//! driver     whether the drivers of CUDA, HIP and Vulkan are there
+//! probe      the conformance probe
+//! wgpu       devices through Vulkan
+//! shader     from WGSL to strict SPIR-V
+//! spirv      the pass over SPIR-V words that makes a module strict
+//! cache      what is kept between runs
+//! ```
+//!
+//! The unit of work is the text of a kernel, buffers, and a grid; plans are not known here.
+
+pub mod cache;
+pub mod driver;
+pub mod list;
+pub mod probe;
+pub mod select;
+pub mod shader;
+pub mod spirv;
+pub mod wgpu;

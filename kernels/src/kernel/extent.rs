@@ -88,3 +88,30 @@ pub fn grid(extents: &[ExtentRow], axes: &[Extent], scalar: &dyn Fn(Dim) -> u32)
     };
     Some(Grid { axes: axes.iter().map(value).collect::<Option<_>>()? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_is_clamped_and_rounded_up() {
+        let row = ExtentRow { scalar: Some(Dim(3)), most: 8, times: 5, per: 16 };
+        assert_eq!([0, 1, 3, 4, 8, 9, u32::MAX].map(|n| row.value(n)), [0, 1, 1, 2, 3, 3, 3].map(Some));
+        assert_eq!((row.largest(), row.is_constant()), (Some(3), None));
+        assert_eq!(ExtentRow { times: u32::MAX, ..row }.largest(), None);
+        assert_eq!(ExtentRow::constant(7).is_constant(), Some(7));
+    }
+
+    #[test]
+    fn a_large_grid_is_folded() {
+        let folded = |axes: &[u32]| Grid { axes: axes.to_vec() }.folded();
+        assert_eq!(folded(&[65_535]), Some((65_535, 1)));
+        assert_eq!(folded(&[65_536]), Some((32_768, 2)));
+        assert_eq!(folded(&[3, 65_535]), Some((65_535, 3)));
+        assert_eq!(folded(&[5, 0]), Some((0, 1)));
+        assert_eq!(folded(&[u32::MAX, 2]), None);
+        let (width, height) = folded(&[1000, 1001]).unwrap();
+        assert!(u64::from(width) * u64::from(height) >= 1_001_000 && width <= MOST_GROUPS);
+        assert_eq!(Grid { axes: vec![4, 3, 5] }.coordinates(3 * 15 + 2 * 5 + 4), [3, 2, 4]);
+    }
+}

@@ -12,6 +12,7 @@
 //! | two lanes of the grid on one cell of a buffer, one of them writing | `Race` |
 //! | a barrier or shuffle that some lane does not reach | `Diverged` |
 //! | a memory, scalar or grid that does not fit the kernel | `Arguments` |
+//! | an index or branch that depends on what the domain does not know | `Unknown` |
 //!
 //! Addresses are element numbers, and an element is a word: a kernel of this IR cannot express a misaligned access. Readers of
 //! targets that count bytes have to refuse a remainder where they divide.

@@ -87,6 +87,15 @@ impl<'k, D: Domain> Machine<'k, D> {
 
 type Done = Result<(), Refused>;
 
+/// A loop in this step.
+#[derive(Clone, Copy)]
+struct Loop {
+    index: Local,
+    end: u32,
+    step: u32,
+    body: Block,
+}
+
 struct State<'a, 'k, D: Domain> {
     machine: &'a Machine<'k, D>,
     arguments: &'a mut [Cells<D>],
@@ -202,7 +211,10 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
                 self.block_of_some(then, &yes)?;
                 self.block_of_some(otherwise, &no)
             }
-            Stmt::For { index, start, end, step, body } => self.repeat(at, index, start, end.0, step, body, active),
+            Stmt::For { index, start, end, step, body } => {
+                let end = self.extents[end.0 as usize];
+                self.repeat(at, start, Loop { index, end, step, body }, active)
+            }
             _ => Err(Refused::new(Check::Diverged, "lanes do not meet in this statement")),
         }
     }
@@ -230,18 +242,8 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // the fields of the statement
-    fn repeat(
-        &mut self,
-        at: usize,
-        index: Local,
-        start: Expr,
-        end: u32,
-        step: u32,
-        body: Block,
-        active: &[bool],
-    ) -> Done {
-        let end = self.extents[end as usize];
+    fn repeat(&mut self, at: usize, start: Expr, repeated: Loop, active: &[bool]) -> Done {
+        let Loop { index, end, step, body } = repeated;
         let mut next = vec![u32::MAX; active.len()];
         for lane in self.lanes(active) {
             self.evaluate(at, lane)?;

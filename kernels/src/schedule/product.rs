@@ -53,6 +53,19 @@ enum Right {
     Tensor(Tensor),
 }
 
+/// Both sides of the leaves.
+struct Sides {
+    left: Left,
+    right: Right,
+}
+
+/// First element of a row of `x`, and first element or row of `w`.
+#[derive(Clone, Copy)]
+struct Places {
+    x: Word,
+    w: Word,
+}
+
 /// `product`
 pub(super) fn product(scene: &Scene<'_>, v: Value) -> Result<Kernel, Refusal> {
     let product = Product::of(scene, v)?;
@@ -108,9 +121,10 @@ impl<'s, 'a> Product<'s, 'a> {
             Some(_) => Right::Tensor(Tensor::of(self.scene, b, &self.w)?),
             None => Right::Floats(self.w.memory(b, Access::Read, "w")?),
         };
+        let sides = Sides { left, right };
         let out = self.out.memory(b, Access::Write, "out")?;
         let rule = Rule { none: b.number(-0.0), join: &|x: Number, y: Number| b.add(x, y) };
-        let leaves = |part: Part<'_>, sum: Var<Number>| self.leaves(b, &left, &right, &part, sum);
+        let leaves = |part: Part<'_>, sum: Var<Number>| self.leaves(b, &sides, &part, sum);
         tree::reduce(b, &self.axes, self.share, &rule, leaves, |item, total| {
             b.store(out, b.add_int(self.out.first(b), self.axes.offset(b, OUT, &item.at)), total);
             Ok(())
@@ -131,52 +145,41 @@ impl<'s, 'a> Product<'s, 'a> {
     }
 
     /// Adds one lane's leaves. Ids that do not change along K are looked up once, in front of the loop.
-    fn leaves(
-        &self,
-        b: &Builder,
-        left: &Left,
-        right: &Right,
-        part: &Part<'_>,
-        sum: Var<Number>,
-    ) -> Result<(), Refusal> {
+    fn leaves(&self, b: &Builder, sides: &Sides, part: &Part<'_>, sum: Var<Number>) -> Result<(), Refusal> {
         let at = &part.item.at;
         let x = b.name("x_at", b.add_int(self.x.first(b), self.axes.offset(b, X, at)));
         let w = b.name("w_row", b.add_int(self.w.first(b), self.axes.offset(b, W, at)));
-        let mut done = Ok(());
         match &self.w.ids {
             Some(selection) if self.along.ids == 0 => {
-                let index = self.axes.offset(b, IDS, at);
+                let mut done = Ok(());
                 let row = |chosen: Word| {
                     let w = b.name("w_row", b.add_int(w, chosen));
-                    done = self.all_leaves(b, left, right, part, x, w, sum);
+                    done = self.all_leaves(b, sides, part, Places { x, w }, sum);
                 };
-                selection.select(b, index, row, || {})?;
+                selection.select(b, self.axes.offset(b, IDS, at), row, || {})?;
                 done
             }
-            _ => self.all_leaves(b, left, right, part, x, w, sum),
+            _ => self.all_leaves(b, sides, part, Places { x, w }, sum),
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // two sides of a product, each with its place
     fn all_leaves(
         &self,
         b: &Builder,
-        left: &Left,
-        right: &Right,
+        sides: &Sides,
         part: &Part<'_>,
-        x: Word,
-        w: Word,
+        places: Places,
         sum: Var<Number>,
     ) -> Result<(), Refusal> {
-        let row = match right {
-            Right::Tensor(tensor) => Some(tensor.row(b, w)),
+        let row = match &sides.right {
+            Right::Tensor(tensor) => Some(tensor.row(b, places.w)),
             Right::Floats(_) => None,
         };
         let mut done = Ok(());
         b.repeat("k", part.first, self.leaves, part.step, |k| {
             done = self.guarded(b, part, k, || {
-                self.selected(b, part, k, w, |w| {
-                    let leaf = self.leaf(b, left, right, row.as_ref(), x, w, k)?;
+                self.selected(b, part, k, places.w, |w| {
+                    let leaf = self.leaf(b, sides, row.as_ref(), Places { w, ..places }, k)?;
                     let leaf = b.name("term", leaf);
                     b.update(sum, |so_far| b.add(so_far, leaf));
                     Ok(())
@@ -223,28 +226,18 @@ impl<'s, 'a> Product<'s, 'a> {
         done
     }
 
-    #[allow(clippy::too_many_arguments)] // as above
-    fn leaf(
-        &self,
-        b: &Builder,
-        left: &Left,
-        right: &Right,
-        row: Option<&Row>,
-        x: Word,
-        w: Word,
-        k: Word,
-    ) -> Result<Number, Refusal> {
-        match (left, right, row) {
+    fn leaf(&self, b: &Builder, sides: &Sides, row: Option<&Row>, places: Places, k: Word) -> Result<Number, Refusal> {
+        match (&sides.left, &sides.right, row) {
             (Left::Blocks { codes, scales }, Right::Tensor(tensor), Some(row)) => {
-                let at = b.add_int(x, b.shl(k, b.word(5)));
+                let at = b.add_int(places.x, b.shl(k, b.word(5)));
                 tensor.leaf(b, row, k, &Activations::load(b, *codes, *scales, at))
             }
-            (Left::Floats(memory), _, _) => {
-                let x = b.load("x", *memory, b.add_int(x, b.mul_int(k, b.word(self.along.x))));
+            (Left::Floats(memory), right, row) => {
+                let x = b.load("x", *memory, b.add_int(places.x, b.mul_int(k, b.word(self.along.x))));
                 let w = match (right, row) {
                     (Right::Tensor(tensor), Some(row)) => tensor.element(b, row, k)?,
                     (Right::Floats(memory), _) => {
-                        b.load("w", *memory, b.add_int(w, b.mul_int(k, b.word(self.along.w))))
+                        b.load("w", *memory, b.add_int(places.w, b.mul_int(k, b.word(self.along.w))))
                     }
                     _ => return Err(Refusal::Unsupported("a tensor without rows".into())),
                 };

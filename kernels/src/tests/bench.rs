@@ -363,15 +363,20 @@ impl Bench {
 
     /// Runs steps of these widths and compares everything, in both lane orders.
     pub(crate) fn check(&self, columns: &[u32]) {
+        let steps = columns.iter().map(|&columns| Step { position: 5, columns, outputs: columns });
+        self.check_steps(&steps.collect::<Vec<_>>());
+    }
+
+    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders.
+    pub(crate) fn check_steps(&self, steps: &[Step]) {
         let kernels = self.all_kernels();
         let block = StepBlock::of(&kernels);
         for kernel in &kernels {
             let text = wgsl::emit(kernel, &block).unwrap();
             assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
         }
-        for &columns in columns {
-            let step = Step { position: 5, columns, outputs: columns };
-            let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
+        for &step in steps {
+            let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
             let before = states.clone();
             let expected = self.evaluate(&mut states, step, &tokens);
@@ -379,12 +384,12 @@ impl Bench {
                 let mut memories = self.memories(&before, &tokens);
                 self.execute(&kernels, step, &mut memories, order).unwrap_or_else(|trap| panic!("{trap}"));
                 if let Some(difference) = self.difference(&expected, &memories) {
-                    panic!("{columns} columns, {order:?}: {difference}");
+                    panic!("{step:?}, {order:?}: {difference}");
                 }
                 for i in 0..self.graph().states.len() as u32 {
                     let cells = &memories[&Source::State(State(i))];
                     let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
-                    assert_eq!(got, states.words(State(i)), "state {i}, {columns} columns");
+                    assert_eq!(got, states.words(State(i)), "state {i}, {step:?}");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Planted faults: each is caught, and the test says by which check.
 
+use ds4_ir::numerics::Arith;
 use ds4_ir::{Builder as GraphBuilder, Format, ReduceKind, ScalarOp, ScalarType, Tree, Type as ValueType, Value};
 
 use crate::kernel::{Builder, Expr, ExprRow, ExtentRow, Kernel, Operator, Source, Stmt, Type, verify};
@@ -208,7 +209,7 @@ fn a_lane_exchange_in_a_tree_changes_bits() {
 fn a_barrier_in_a_branch_is_refused() {
     let b = Builder::new("branch", &[], 64);
     let lane = b.lane();
-    let condition = ds4_ir::numerics::Arith::below(&b, lane, b.word(3));
+    let condition = b.below(lane, b.word(3));
     b.group(ExtentRow::constant(1));
     b.when(condition, || b.barrier());
     let kernel = b.finish();
@@ -237,4 +238,25 @@ fn unwritten_memory_and_two_writers_are_refused() {
     };
     assert_eq!(race(true), Check::Race);
     assert_eq!(race(false), Check::Unwritten);
+}
+
+/// A grid of two axes: both coordinates come back from the folded number, on the machine and in the text.
+#[test]
+fn a_grid_of_two_axes_is_split_again() {
+    let b = Builder::new("grid", &[], 64);
+    let columns = ExtentRow { scalar: Some(ds4_ir::Dim(0)), most: 4, times: 1, per: 1 };
+    let (outer, inner) = (b.group(columns), b.group(ExtentRow::constant(3)));
+    let out = b.argument(Source::Slot(Value(0)), Type::Word, crate::kernel::Access::Write, "out");
+    let row = b.add_int(b.mul_int(outer, b.word(3)), inner);
+    let at = b.mul_int(row, b.word(64));
+    b.store(out, b.add_int(at, b.lane()), row);
+    let kernel = b.finish();
+    for order in LaneOrder::ALL {
+        let mut cells = [Cells::unwritten(4 * 3 * 64)];
+        Machine::new(&kernel, &D, order).unwrap().run(&|_| 2, &mut cells).unwrap();
+        let word = |at: usize| cells[0].word(&D, at);
+        assert_eq!((word(0), word(5 * 64 + 63), word(6 * 64)), (Some(0), Some(5), None));
+    }
+    let text = crate::emit::wgsl::emit(&kernel, &crate::emit::StepBlock::of([&kernel])).unwrap();
+    assert!(text.contains("let group1 = number % 3u;") && text.contains("let group0 = number / 3u;"), "{text}");
 }

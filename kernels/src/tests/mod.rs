@@ -5,5 +5,6 @@ mod choices;
 mod faults;
 mod maps;
 mod moves;
+mod mutations;
 mod products;
 mod reductions;

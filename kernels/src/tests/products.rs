@@ -45,6 +45,30 @@ fn blocks_of_every_format_with_q8_activations() {
     }
 }
 
+/// Infinities, NaN, subnormals and signed zeros among the activations, and all weights that a byte can say.
+#[test]
+fn special_activations_pass_through_every_format() {
+    for format in Format::ALL.into_iter().filter(|f| !f.is_integer()) {
+        let mut random = Random(200 + format as u64);
+        let k = 512;
+        let mut b = Builder::new();
+        let w = weight(&mut b, format, &[3, k]);
+        let mut values = random.adversarial(8 * k as usize);
+        // One row without infinities and NaN, so that the others hide nothing.
+        values[..k as usize].iter_mut().for_each(|x| *x = if x.is_finite() { *x * 1e-3 } else { 0.5 });
+        let x = b.floats(&[8, k], &values);
+        let x = b.per_column(x);
+        b.product(Tree::Lanes(128), x, w, None);
+        if format.takes_q8() {
+            let x = b.quantise(x);
+            b.product(Tree::BLOCKS, x, w, None);
+        }
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.random(format, [1, 3, k as usize], &mut random);
+        Bench::new(b, checkpoint, &[]).check(&[1, 8]);
+    }
+}
+
 #[test]
 fn plain_rows_keep_every_tree_and_odd_sizes() {
     for (k, tree) in [(3, Tree::Seq), (7, Tree::Lanes(32)), (33, Tree::Lanes(32)), (515, Tree::Lanes(128))] {

@@ -309,4 +309,20 @@ mod tests {
         order.extend(instruction(OP_CAPABILITY, &[1]));
         assert_eq!(refused(&order), "sections stand in a wrong order");
     }
+
+    #[test]
+    fn no_word_can_do_harm() {
+        let good = module(0x0001_0500);
+        for at in 0..good.len() {
+            for word in
+                [0, 1, 0xffff, 0x0001_0011, 0x0002_0011, 0x0003_0047, 0xffff_0011, u32::MAX, good[at] ^ 0x1_0000]
+            {
+                let mut spoiled = good.clone();
+                spoiled[at] = word;
+                if let Ok(strict) = make_strict(&spoiled) {
+                    assert_eq!(make_strict(&strict).as_ref(), Ok(&strict), "word {at} as {word:#x}");
+                }
+            }
+        }
+    }
 }

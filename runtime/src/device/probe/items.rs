@@ -47,7 +47,7 @@ impl Item {
         wanted == got || self.float && f32::from_bits(wanted).is_nan() && f32::from_bits(got).is_nan()
     }
 
-    /// The kernel: `a`, `b` and `c` at bindings 0, 3 and 4, results at 1, opaque bits at 2.
+    /// The kernel: `a`, `b` and `c` at bindings 0, 3 and 4, results at 1, opaque zeros at 2.
     pub fn wgsl(&self) -> String {
         let body = match &self.source {
             Source::Expression(text) => format!("    let result = bitcast<u32>({text});\n"),

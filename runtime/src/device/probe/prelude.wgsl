@@ -1,4 +1,4 @@
-// Zero, negative zero and one, as bits that no compiler sees.
+// Zeros that no compiler sees.
 @group(0) @binding(2) var<uniform> opaque: vec4<u32>;
 
 fn is_nan(x: f32) -> bool {

@@ -129,3 +129,15 @@ fn contents_are_compared_on_demand() {
     let other = damaged_copy(folder.path(), "blk.2.attn_q_a_norm.weight", 0, &2.5f32.to_le_bytes());
     insta::assert_snapshot!("other_contents", shown(&open(&other).err().unwrap(), folder.path()));
 }
+
+/// -1 is how the graph writes an absent id; in a stored table it is damage, not absence.
+#[test]
+fn a_damaged_expert_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = damaged_copy(folder.path(), "blk.0.ffn_gate_tid2eid.weight", 0, &(-1i32).to_le_bytes());
+    let plan = plan_of(&model, folder.path());
+    let mut s = session(&plan, 1).unwrap();
+    let fault = s.step(&[0], 1).unwrap_err();
+    insta::assert_snapshot!("negative_id", shown(&fault, folder.path()));
+    s.step(&[1], 1).unwrap();
+}

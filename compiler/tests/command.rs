@@ -1,0 +1,98 @@
+//! The built `ds4c`: exit codes, reports, and outputs that never cost an input.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn golden(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden").join(path)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ds4c")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A folder with a small model, `model.gguf`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(golden("oracle/tiny-a/model.f16.gguf"), folder.path().join("model.gguf")).unwrap();
+    folder
+}
+
+#[test]
+fn help_has_examples_and_wrong_usage_exits_with_2() {
+    let folder = folder();
+    for command in [&["--help"][..], &["compile", "--help"], &["show", "--help"], &["ir", "--help"]] {
+        let output = run(folder.path(), command);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output).contains("Examples:"), "{command:?}");
+    }
+    for command in [&["compile"][..], &["compile", "m", "-o", "p", "--kv", "f64"], &["nothing"], &[]] {
+        assert_eq!(run(folder.path(), command).status.code(), Some(2), "{command:?}");
+    }
+}
+
+#[test]
+fn a_plan_is_made_shown_and_printed() {
+    let folder = folder();
+    let done = run(folder.path(), &["compile", "model.gguf", "-o", "model.ds4plan"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    let report = run(folder.path(), &["show", "model.ds4plan", "--memory", "--taps", "--launches", "--values", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    for key in ["facts", "model_hash", "value_count", "memory_bytes", "entries", "memory", "taps", "launches", "values"] {
+        assert!(!report[key].is_null(), "{key}");
+    }
+    assert_eq!(report["values"].as_array().unwrap().len() as u64, report["value_count"].as_u64().unwrap());
+    let of_plan = run(folder.path(), &["ir", "model.ds4plan"]);
+    let of_model = run(folder.path(), &["ir", "model.gguf"]);
+    assert_eq!(of_plan.status.code(), Some(0));
+    assert!(of_plan.stdout == of_model.stdout, "a plan's graph is its model's");
+    let refused = run(folder.path(), &["ir", "model.ds4plan", "--kv", "f16"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("DS4-0502"));
+}
+
+#[test]
+fn the_same_layout_gives_the_same_plan() {
+    let plans = [folder(), folder()].map(|folder| {
+        std::fs::create_dir(folder.path().join("plans")).unwrap();
+        let done = run(folder.path(), &["compile", "model.gguf", "-o", "plans/p.ds4plan"]);
+        assert_eq!(done.status.code(), Some(0));
+        std::fs::read(folder.path().join("plans/p.ds4plan")).unwrap()
+    });
+    assert!(plans[0] == plans[1]);
+}
+
+#[test]
+fn an_output_never_costs_an_input() {
+    let folder = folder();
+    let before = std::fs::read(folder.path().join("model.gguf")).unwrap();
+    std::fs::hard_link(folder.path().join("model.gguf"), folder.path().join("other-name")).unwrap();
+    for output in ["model.gguf", "./model.gguf", "other-name"] {
+        for command in ["compile", "ir"] {
+            let refused = run(folder.path(), &[command, "model.gguf", "-o", output]);
+            assert_eq!(refused.status.code(), Some(1));
+            assert!(text(&refused).contains("DS4-0804"), "{}", text(&refused));
+        }
+    }
+    assert!(std::fs::read(folder.path().join("model.gguf")).unwrap() == before);
+    let refused = run(folder.path(), &["compile", "model.gguf", "-o", "."]);
+    assert!(text(&refused).contains("DS4-0803"), "{}", text(&refused));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn sizes_that_no_plan_holds_are_refused_before_writing() {
+    let folder = folder();
+    let command = ["compile", "model.gguf", "-o", "p", "--context", "1048576", "--prefill", "1048576"];
+    let refused = run(folder.path(), &command);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    assert!(text(&refused).contains("DS4-0501"), "{}", text(&refused));
+    assert!(!folder.path().join("p").exists());
+}

@@ -42,9 +42,11 @@ fn a_plan_is_made_shown_and_printed() {
     let folder = folder();
     let done = run(folder.path(), &["compile", "model.gguf", "-o", "model.ds4plan"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
-    let report = run(folder.path(), &["show", "model.ds4plan", "--memory", "--taps", "--launches", "--values", "--json"]);
+    let report =
+        run(folder.path(), &["show", "model.ds4plan", "--memory", "--taps", "--launches", "--values", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-    for key in ["facts", "model_hash", "value_count", "memory_bytes", "entries", "memory", "taps", "launches", "values"] {
+    for key in ["facts", "model_hash", "value_count", "memory_bytes", "entries", "memory", "taps", "launches", "values"]
+    {
         assert!(!report[key].is_null(), "{key}");
     }
     assert_eq!(report["values"].as_array().unwrap().len() as u64, report["value_count"].as_u64().unwrap());

@@ -8,6 +8,7 @@
 pub mod aligned;
 pub mod evaluated;
 pub mod fuzz;
+pub mod machine;
 pub mod oracle;
 pub mod run;
 pub mod weights;

@@ -124,6 +124,10 @@ impl Finder<'_> {
     /// The layout of `to`, whose elements are those of `from` in row-major order.
     fn through_reshape(&self, from: Value, layout: &Layout, to: Value) -> Option<Layout> {
         let (extents, wanted) = (self.extents(from), self.extents(to));
+        if wanted.contains(&0) {
+            // Nothing is ever there: any strides will do.
+            return Some(layout.with_strides(packed(&wanted)));
+        }
         let strides = reshaped(&extents, &layout.strides, &wanted)?;
         let symbolic = |v| self.graph.dims_of(v).iter().map(|&d| constant(self.graph, d).is_none()).collect();
         merges_outermost(&extents, symbolic(from), &wanted, symbolic(to)).then(|| layout.with_strides(strides))
@@ -192,11 +196,15 @@ pub fn lies_within(graph: &Graph<'_>, found: &[Option<Layout>], concat: Value, o
     layout.zip(place().as_ref()).is_some_and(|(l, place)| matches!(l.root, Root::Slot(_)) && l.is_at(place))
 }
 
-/// Elements of the concat's axis in front of an operand, if they are constant.
+/// Elements of the concat's axis in front of an operand, if they are constant. An operand that occurs twice has two places
+/// and is always copied.
 pub fn start_within(graph: &Graph<'_>, concat: Value, operand: Value) -> Option<usize> {
     let axis = *graph.attrs(concat).first()? as usize;
     let args = graph.args(concat);
     let index = args.iter().position(|&a| a == operand)?;
+    if args[index + 1..].contains(&operand) {
+        return None;
+    }
     args[..index].iter().map(|&a| constant(graph, graph.dims_of(a)[axis])).sum()
 }
 
@@ -235,9 +243,6 @@ fn groups(from: &[usize], to: &[usize]) -> Option<Vec<(std::ops::Range<usize>, s
 
 /// Strides of a reshaped array, if strides can express it.
 fn reshaped(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize>> {
-    if from.contains(&0) || to.contains(&0) {
-        return Some(packed(to));
-    }
     let mut result = vec![0; to.len()];
     for (f, t) in groups(from, to)? {
         let axes: Vec<usize> = f.filter(|&a| from[a] != 1).collect();

@@ -13,7 +13,6 @@ pub struct Math<'a>(RefCell<&'a mut Scalars>);
 /// Declares a method per scalar operation.
 macro_rules! operations {
     ($($name:ident($($arg:ident),*) = $op:ident;)*) => {$(
-        #[allow(dead_code)]
         pub fn $name(&self, $($arg: Scalar),*) -> Scalar {
             self.node(ScalarOp::$op, &[$($arg),*])
         }

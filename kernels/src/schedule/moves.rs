@@ -114,10 +114,8 @@ pub(super) fn concat(scene: &Scene<'_>, v: Value) -> Result<Vec<Kernel>, Refusal
     let axis = graph.attrs(v)[0] as usize;
     let mut to = Operand::of(scene, v)?;
     let mut kernels = Vec::new();
-    for (i, &operand) in graph.args(v).iter().enumerate() {
-        // An operand that occurs twice lies at its first place.
-        let is_first = !graph.args(v)[..i].contains(&operand);
-        if !(is_first && lies_within(&graph, scene.layouts, v, operand)) {
+    for &operand in graph.args(v) {
+        if !lies_within(&graph, scene.layouts, v, operand) {
             let from = Operand::of(scene, operand)?;
             kernels.push(copy(scene, v, &scene.extents(operand), &from, &to)?);
         }

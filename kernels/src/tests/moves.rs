@@ -65,10 +65,11 @@ fn operands_inside_a_concat_are_not_copied() {
     let flat = b.reshape(turned, &[columns, six]);
     let inside = b.reshape(made, &[columns, six]);
     let doubled = b.apply(ScalarOp::Abs, &[inside]);
-    let wide = b.concat(1, &[doubled, flat, doubled]);
+    let third = b.apply(ScalarOp::Neg, &[inside]);
+    let wide = b.concat(1, &[doubled, flat, third]);
     let sum = b.apply(ScalarOp::Neg, &[wide]);
     let bench = Bench::placed(b, Checkpoint::default(), &[], &[flat], &[(doubled, wide), (flat, wide)]);
-    // The third operand is the first again, at another place.
+    // The third operand has memory of its own and is copied.
     assert_eq!(bench.kernels(wide).len(), 1);
     assert_eq!((bench.kernels(flat).len(), bench.kernels(inside).len(), bench.kernels(sum).len()), (1, 0, 1));
     bench.check(&COLUMNS);

@@ -1,12 +1,14 @@
 //! Feeds damaged texts to the parser of IR text: `cargo run --release -p ds4-ir --example fuzz_text -- SECONDS [SEED]`.
 //!
-//! A text that breaks a rule makes it panic; the seed of its round is printed before.
+//! A text that breaks a rule makes it panic, and the seed of its round is printed.
 
 #[path = "../tests/support/mutate.rs"]
 mod mutate;
 #[path = "../tests/support/random.rs"]
 mod random;
 
+use std::io::IsTerminal;
+use std::panic::{catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 /// Texts between two looks at the clock.
@@ -23,11 +25,20 @@ fn main() {
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut texts, mut accepted) = (0, 0);
     while Instant::now() < until {
-        eprint!("\rround {seed}: {texts} texts, {accepted} accepted");
-        let mut random = random::Random(seed);
-        accepted += (0..ROUND).filter(|_| mutate::check(&mutate::mutated(&samples, &mut random))).count();
+        // Progress on a terminal; in a pipe only the end is said.
+        if std::io::stderr().is_terminal() {
+            eprint!("\rround {seed}: {texts} texts, {accepted} accepted");
+        }
+        let round = catch_unwind(|| {
+            let mut random = random::Random(seed);
+            (0..ROUND).filter(|_| mutate::check(&mutate::mutated(&samples, &mut random))).count()
+        });
+        accepted += round.unwrap_or_else(|panic| {
+            eprintln!("\nround {seed} found it");
+            resume_unwind(panic)
+        });
         texts += ROUND;
         seed += 1;
     }
-    eprintln!();
+    println!("{texts} texts, {accepted} accepted, no panic");
 }

@@ -12,6 +12,7 @@
 //! | [`schedule`] | from one value of the graph to its kernels, generic over operation, type and tree |
 //! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
 //! | [`emit`] | the text of a kernel: WGSL, strict |
+//! | [`read`] | from the text of a target back to a kernel |
 //! | [`machine`] | executes kernels on the CPU, generic over the domain of floats; refuses races, bounds, unwritten memory |
 //!
 //! What holds:
@@ -29,6 +30,7 @@
 pub mod emit;
 pub mod kernel;
 pub mod machine;
+pub mod read;
 pub mod schedule;
 pub mod weight_layout;
 

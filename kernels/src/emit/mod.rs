@@ -3,6 +3,14 @@
 //! A structured language is a table ([`structured::Dialect`]): how it writes an operator, a local, a load. The walk over
 //! statements, the names and the temporaries are the same for all of them ([`structured`]).
 //!
+//! | target | the step's block | arguments, in the order of [`crate::kernel::Kernel::arguments`] | number of the workgroup |
+//! |---|---|---|---|
+//! | WGSL | binding 0 of group 0, `step` | bindings 1, 2, ... | `workgroup_id.x + workgroup_id.y * num_workgroups.x` |
+//! | PTX | first parameter, a global address | one global address each | `%ctaid.x + %ctaid.y * %nctaid.x` |
+//! | HIP | first parameter, `const unsigned *step` | one pointer each | `blockIdx.x + blockIdx.y * gridDim.x` |
+//!
+//! The entry point is called [`entry_point`] in all of them, and a workgroup has the kernel's lanes along x.
+//!
 //! The text is made to be read: names come from the schedule, one comment line says which value is computed, what is used
 //! twice or is too long for a line gets a name of its own.
 
@@ -11,6 +19,14 @@ pub mod structured;
 pub mod wgsl;
 
 use ds4_ir::Dim;
+
+use crate::kernel::Kernel;
+use names::identifier;
+
+/// The name of a kernel's entry point.
+pub fn entry_point(kernel: &Kernel) -> String {
+    identifier(&kernel.name)
+}
 
 /// The step's block: words that the host writes once a step, the same for all kernels of a plan.
 ///
@@ -26,7 +42,7 @@ impl StepBlock {
     const FIRST: usize = 2;
 
     /// The block that serves these kernels.
-    pub fn of<'k>(kernels: impl IntoIterator<Item = &'k crate::kernel::Kernel>) -> StepBlock {
+    pub fn of<'k>(kernels: impl IntoIterator<Item = &'k Kernel>) -> StepBlock {
         let mut dims: Vec<Dim> = kernels.into_iter().flat_map(|k| k.scalars()).collect();
         dims.sort();
         dims.dedup();

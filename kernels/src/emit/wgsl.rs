@@ -13,18 +13,18 @@ use std::fmt::Write as _;
 
 use crate::kernel::{Access, Kernel, Operator, Space, Type};
 
-use super::StepBlock;
-use super::names::identifier;
 use super::structured::{self, Dialect};
+use super::{StepBlock, entry_point};
 
-/// The text of a kernel; its entry point is [`entry_point`]. `None` if the block lacks a dimension that the kernel needs.
+/// The text of a kernel; its entry point is [`entry_point`](super::entry_point). `None` if the block lacks a dimension that the kernel needs.
 pub fn emit(kernel: &Kernel, block: &StepBlock) -> Option<String> {
     let pieces = structured::write(kernel, &Wgsl, block, "number")?;
     let mut text = format!("// {}\n", kernel.about);
     let _ = writeln!(text, "@group(0) @binding(0) var<storage, read> step: array<u32>;");
-    for (binding, (memory, _, row)) in (1..).zip(kernel.arguments()) {
+    for (binding, (memory, source, row)) in (1..).zip(kernel.arguments()) {
         let name = &pieces.memories[memory.0 as usize];
-        let access = if row.access == Access::Read { "read" } else { "read_write" };
+        // Two pieces of one buffer may be bound in one dispatch only with the same access.
+        let access = if source.is_written() || row.access != Access::Read { "read_write" } else { "read" };
         let _ = writeln!(
             text,
             "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{}>;",
@@ -43,11 +43,6 @@ pub fn emit(kernel: &Kernel, block: &StepBlock) -> Option<String> {
         }
     }
     Some(text + "\n" + &main)
-}
-
-/// The name of a kernel's entry point.
-pub fn entry_point(kernel: &Kernel) -> String {
-    identifier(&kernel.name)
 }
 
 fn main(kernel: &Kernel, body: &str) -> String {

@@ -67,6 +67,15 @@ pub enum Source {
     Magnitudes,
     /// The token ids of the step.
     Tokens,
+    /// The argument with this number; of kernels that were read from a text.
+    Argument(u32),
+}
+
+impl Source {
+    /// Whether some kernel of a step may write there; the others a step only reads.
+    pub fn is_written(self) -> bool {
+        matches!(self, Source::Slot(_) | Source::Codes(_) | Source::Scales(_) | Source::State(_) | Source::Argument(_))
+    }
 }
 
 /// Where memory lives.

@@ -5,6 +5,7 @@
 //! list       `--list-devices`
 //! driver     whether the drivers of CUDA, HIP and Vulkan are there
 //! probe      the conformance probe
+//! backend    what the executor asks of a device
 //! wgpu       devices through Vulkan
 //! shader     from WGSL to strict SPIR-V
 //! spirv      the pass over SPIR-V words that makes a module strict
@@ -13,6 +14,7 @@
 //!
 //! The unit of work is the text of a kernel, buffers, and a grid; plans are not known here.
 
+pub mod backend;
 pub mod cache;
 pub mod driver;
 pub mod list;

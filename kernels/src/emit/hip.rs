@@ -115,7 +115,7 @@ fn type_name(ty: Type) -> &'static str {
 pub(crate) fn float(bits: u32) -> String {
     let value = f32::from_bits(bits);
     if !value.is_normal() && value != 0.0 {
-        return format!("as_float({bits:#010x}u)");
+        return format!("as_float({})", word(bits));
     }
     let decimal = format!("{value:?}");
     if decimal.len() <= 10 && !decimal.contains('e') && decimal.parse() == Ok(f64::from(value)) {

@@ -223,6 +223,7 @@ impl Writer<'_> {
                 self.set(&to, value);
             }
             Stmt::Var { local, value } => {
+                // What the value needs stands before the declaration.
                 self.operands(value);
                 let to = self.variable(local);
                 self.set(&to, value);
@@ -246,8 +247,12 @@ impl Writer<'_> {
             Stmt::Shuffle { local, value, distance, width } => self.shuffle(local, value, distance, width),
             Stmt::Barrier => self.line("bar.sync 0;"),
             Stmt::If { condition, then, otherwise } => {
-                let condition = self.operand(condition);
-                self.branch(&format!("@!{condition}"), then, otherwise);
+                let row = *self.kernel.expr(condition);
+                let skip = match row.op {
+                    Operator::Not => format!("@{}", self.operand(Expr(row.words[0]))),
+                    _ => format!("@!{}", self.operand(condition)),
+                };
+                self.branch(&skip, then, otherwise);
             }
             Stmt::Present { id, index, then, otherwise } => {
                 let id = self.operand(id);
@@ -338,26 +343,30 @@ impl Writer<'_> {
         Some(match row.op {
             Operator::Float => float(row.words[0]),
             Operator::Int => word(row.words[0]),
-            Operator::Truth => row.words[0].to_string(),
             Operator::Masked => word(u32::MAX),
             Operator::Local => self.locals[at].clone(),
             Operator::Extent => self.extents[at].clone(),
             Operator::Group => self.groups[at].clone(),
             Operator::Lane => "%lane".into(),
-            _ => match folded(self.kernel, x) {
-                Some(bits) => float(bits),
-                None => return self.known.get(&x).cloned(),
-            },
+            _ => return self.constant(x).or_else(|| self.known.get(&x).cloned()),
         })
+    }
+
+    /// A rounded operation on constants, or a constant seen as the other type.
+    fn constant(&self, x: Expr) -> Option<String> {
+        let row = self.kernel.expr(x);
+        let operand = self.kernel.exprs.get(row.words[0] as usize)?;
+        match (row.op, operand.op) {
+            (Operator::Bits, Operator::Float) => Some(word(operand.words[0])),
+            (Operator::FromBits, Operator::Int) => Some(float(operand.words[0])),
+            _ => folded(self.kernel, x).map(float),
+        }
     }
 
     /// Computes the operands of an expression.
     fn operands(&mut self, x: Expr) -> Vec<String> {
         let kernel = self.kernel;
-        match self.at_hand(x) {
-            Some(_) => Vec::new(),
-            None => kernel.expr(x).operands().map(|y| self.operand(y)).collect(),
-        }
+        kernel.expr(x).operands().map(|y| self.operand(y)).collect()
     }
 
     /// An expression as a register or constant.
@@ -367,9 +376,17 @@ impl Writer<'_> {
         }
         let args = self.operands(x);
         let to = self.registers.numbered(Class::of(self.result(x)));
-        self.operator(self.kernel.expr(x).op, &to, &args);
+        self.compute(x, &to, &args);
         self.known.insert(x, to.clone());
         to
+    }
+
+    fn compute(&mut self, x: Expr, to: &str, args: &[String]) {
+        let row = self.kernel.expr(x);
+        match row.op {
+            Operator::Truth => self.line(&format!("mov.pred {to}, {};", row.words[0])),
+            op => self.operator(op, to, args),
+        }
     }
 
     /// An expression as a register.
@@ -389,7 +406,7 @@ impl Writer<'_> {
             Some(value) => self.copy(to, &value, self.result(x)),
             None => {
                 let args = self.operands(x);
-                self.operator(self.kernel.expr(x).op, to, &args);
+                self.compute(x, to, &args);
             }
         }
     }

@@ -4,6 +4,24 @@ use super::{StepBlock, emit};
 use crate::tests::bench::{Bench, Checkpoint, Random, Small};
 use ds4_ir::{Builder as GraphBuilder, Format, Tree, Type as ValueType};
 
+/// The first instruction that a text must not have: a rounded operation without rounding, or one whose result is not fixed.
+pub(crate) fn broken_rule(text: &str) -> Option<String> {
+    let rounded = ["add", "sub", "mul", "div", "sqrt"].map(|op| format!("{op}."));
+    let breaks = |instruction: &&str| {
+        let is_float = instruction.ends_with(".f32") && !instruction.starts_with("setp.");
+        let bare = is_float && rounded.iter().any(|op| instruction.starts_with(op)) && !instruction.contains(".rn.");
+        let loose =
+            ["ftz", "approx", "full", "sat"].iter().any(|word| instruction.split('.').any(|part| part == *word));
+        bare || loose
+            || ["mad", "fma", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "min.f32", "max.f32", "neg", "abs"]
+                .iter()
+                .any(|name| instruction.starts_with(name))
+    };
+    let instructions =
+        text.lines().filter_map(|line| line.split("//").next()?.split_whitespace().find(|word| !word.starts_with('@')));
+    instructions.into_iter().find(breaks).map(|found| format!("`{found}`"))
+}
+
 /// The text of the last kernel of a graph.
 fn last(b: GraphBuilder, checkpoint: Checkpoint) -> String {
     let kernels = Bench::new(b, checkpoint, &[]).all_kernels();

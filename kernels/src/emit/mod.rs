@@ -16,6 +16,7 @@
 
 pub mod hip;
 mod names;
+pub mod ptx;
 pub mod structured;
 pub mod wgsl;
 

@@ -11,6 +11,7 @@
 
 mod header;
 pub mod hip;
+pub mod ptx;
 pub mod raw;
 mod recover;
 

@@ -11,11 +11,12 @@ use ds4_ir::graph::{GraphTables, State, Weight};
 use ds4_ir::numerics::canonical;
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
-use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
+use ds4_ir::{Bounds, Builder, Dim, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
-use crate::emit::{StepBlock, wgsl};
+use crate::emit::{StepBlock, ptx, wgsl};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
+use crate::read::{self, Reading};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
@@ -180,6 +181,18 @@ pub(crate) enum Caught {
 /// Memory of all sources.
 pub(crate) type Memories = HashMap<Source, Cells<Numbers>>;
 
+/// A kernel through the text of a target and back.
+pub(crate) type Through = fn(&Kernel, &StepBlock) -> Reading;
+
+/// All ways through a text.
+pub(crate) const THROUGH: [(&str, Through); 1] = [("ptx", through_ptx)];
+
+fn through_ptx(kernel: &Kernel, block: &StepBlock) -> Reading {
+    let text = ptx::emit(kernel, block).unwrap();
+    assert_eq!(ptx::tests::broken_rule(&text), None, "{text}");
+    read::ptx::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
 impl Bench {
     /// Every value has memory but leaves, views, writes and those of `unstored`.
     pub(crate) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
@@ -281,16 +294,22 @@ impl Bench {
         order: LaneOrder,
     ) -> Result<(), Trap> {
         let scalar = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
-        for kernel in kernels {
-            let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
-            let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
-            let mut cells: Vec<Cells<Numbers>> = taken.collect();
-            let machine = Machine::new(kernel, &D, order).unwrap();
-            let done = machine.run(&scalar, &mut cells);
-            memories.extend(sources.into_iter().zip(cells));
-            done?;
-        }
-        Ok(())
+        kernels.iter().try_for_each(|kernel| launch(kernel, kernel, &scalar, memories, order))
+    }
+
+    /// The same of kernels that came back from a text.
+    fn execute_through(
+        &self,
+        kernels: &[Kernel],
+        readings: &[Reading],
+        step: Step,
+        memories: &mut Memories,
+        order: LaneOrder,
+    ) -> Result<(), Trap> {
+        let words = StepBlock::of(kernels).words(&|dim| dim_value(self.tables.dims.as_slice(), dim, step));
+        let scalar = |place: Dim| words[place.0 as usize];
+        let mut both = readings.iter().zip(kernels);
+        both.try_for_each(|(reading, kernel)| launch(&reading.kernel, kernel, &scalar, memories, order))
     }
 
     /// What the evaluator gives for all stored values, and the states after the step.
@@ -375,6 +394,17 @@ impl Bench {
             let text = wgsl::emit(kernel, &block).unwrap();
             assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
         }
+        self.check_runs(steps, "kernels", |step, memories, order| self.execute(&kernels, step, memories, order));
+        for (target, through) in THROUGH {
+            let readings: Vec<Reading> = kernels.iter().map(|kernel| through(kernel, &block)).collect();
+            self.check_runs(steps, target, |step, memories, order| {
+                self.execute_through(&kernels, &readings, step, memories, order)
+            });
+        }
+    }
+
+    /// Compares what `run` does with the evaluator, at these steps and in both lane orders.
+    fn check_runs(&self, steps: &[Step], what: &str, run: impl Fn(Step, &mut Memories, LaneOrder) -> Result<(), Trap>) {
         for &step in steps {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
@@ -382,18 +412,34 @@ impl Bench {
             let expected = self.evaluate(&mut states, step, &tokens);
             for order in LaneOrder::ALL {
                 let mut memories = self.memories(&before, &tokens);
-                self.execute(&kernels, step, &mut memories, order).unwrap_or_else(|trap| panic!("{trap}"));
+                run(step, &mut memories, order).unwrap_or_else(|trap| panic!("{what}: {trap}"));
                 if let Some(difference) = self.difference(&expected, &memories) {
-                    panic!("{step:?}, {order:?}: {difference}");
+                    panic!("{what}, {step:?}, {order:?}: {difference}");
                 }
                 for i in 0..self.graph().states.len() as u32 {
                     let cells = &memories[&Source::State(State(i))];
                     let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
-                    assert_eq!(got, states.words(State(i)), "state {i}, {step:?}");
+                    assert_eq!(got, states.words(State(i)), "{what}, state {i}, {step:?}");
                 }
             }
         }
     }
+}
+
+/// Runs `kernel` with the memories of the arguments of `original`, which is the same kernel or the one that it was read from.
+fn launch(
+    kernel: &Kernel,
+    original: &Kernel,
+    scalar: &dyn Fn(Dim) -> u32,
+    memories: &mut Memories,
+    order: LaneOrder,
+) -> Result<(), Trap> {
+    let sources: Vec<Source> = original.arguments().map(|(_, source, _)| source).collect();
+    let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
+    let mut cells: Vec<Cells<Numbers>> = taken.collect();
+    let done = Machine::new(kernel, &D, order).unwrap().run(scalar, &mut cells);
+    memories.extend(sources.into_iter().zip(cells));
+    done
 }
 
 fn seen(tensor: &Tensor, word: u32) -> u32 {

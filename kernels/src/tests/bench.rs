@@ -13,7 +13,7 @@ use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
 use ds4_ir::{Bounds, Builder, Dim, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
-use crate::emit::{StepBlock, ptx, wgsl};
+use crate::emit::{StepBlock, hip, ptx, wgsl};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
 use crate::read::{self, Reading};
@@ -185,12 +185,18 @@ pub(crate) type Memories = HashMap<Source, Cells<Numbers>>;
 pub(crate) type Through = fn(&Kernel, &StepBlock) -> Reading;
 
 /// All ways through a text.
-pub(crate) const THROUGH: [(&str, Through); 1] = [("ptx", through_ptx)];
+pub(crate) const THROUGH: [(&str, Through); 2] = [("ptx", through_ptx), ("hip", through_hip)];
 
 fn through_ptx(kernel: &Kernel, block: &StepBlock) -> Reading {
     let text = ptx::emit(kernel, block).unwrap();
     assert_eq!(ptx::tests::broken_rule(&text), None, "{text}");
     read::ptx::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+fn through_hip(kernel: &Kernel, block: &StepBlock) -> Reading {
+    let text = hip::emit(kernel, block).unwrap();
+    assert_eq!(hip::tests::broken_rule(&text), None, "{text}");
+    read::hip::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
 impl Bench {

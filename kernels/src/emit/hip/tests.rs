@@ -6,34 +6,29 @@ use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type a
 use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source};
 use crate::tests::bench::{Bench, Checkpoint, Random, Small};
 
-use super::{StepBlock, emit};
+use super::prelude::FUNCTIONS;
+use super::{CONTRACTION_OFF, StepBlock, emit};
 
-/// What a text never holds: functions of a library with a rounding, fused operations, double precision, NVIDIA's or AMD's
-/// intrinsics for floats.
-const FORBIDDEN: [&str; 14] = [
-    "fma",
-    "mad",
-    "double",
-    "expf",
-    "logf",
-    "powf",
-    "fabsf",
-    "fminf",
-    "fmaxf",
-    "native",
-    "__f",
-    "half",
-    "volatile",
-    "fast-math",
-];
+/// What the body may call, beside the functions in front of it: words with a bracket behind them.
+const CALLED: [&str; 6] = ["int", "unsigned", "float", "if", "for", "__syncthreads"];
+
+/// Words that no body has: what computes in another precision, or is no part of the language that the printer writes.
+const FORBIDDEN: [&str; 7] = ["double", "long", "half", "volatile", "asm", "while", "RT_BUILTIN"];
 
 /// The first rule that a text breaks.
 pub(crate) fn broken_rule(text: &str) -> Option<String> {
-    let found = FORBIDDEN.iter().find(|word| text.contains(*word)).map(|word| format!("`{word}`"));
-    let body = text.split_once("extern").map_or(text, |(_, body)| body);
-    let builtin = ["sqrt", "builtin", "BUILTIN"].iter().find(|word| body.contains(*word));
-    let contraction = !body.contains("\n) {\n#if defined(__clang__)\n#pragma clang fp contract(off)\n#endif\n");
-    found.or(builtin.map(|word| format!("`{word}` in the body"))).or(contraction.then(|| "contraction is on".into()))
+    let Some((_, body)) = text.split_once(&format!("\n) {{\n{CONTRACTION_OFF}")) else {
+        return Some("contraction is on".into());
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = body.split(|c| !is_name(c));
+    if let Some(word) = words.find(|word| FORBIDDEN.contains(word)) {
+        return Some(format!("`{word}`"));
+    }
+    let before_brackets = body.match_indices('(').map(|(at, _)| body[..at].trim_end());
+    let mut called = before_brackets.map(|before| before.rsplit(|c| !is_name(c)).next().unwrap_or_default());
+    let known = |word: &str| word.is_empty() || CALLED.contains(&word) || FUNCTIONS.iter().any(|f| f.name == word);
+    called.find(|word| !known(word)).map(|word| format!("`{word}` is called"))
 }
 
 /// The text of the last kernel of a graph.
@@ -136,8 +131,13 @@ fn broken_rules_are_found() {
     let text = emit(&kernel(x), &StepBlock::default()).unwrap();
     assert_eq!(broken_rule(&text), None);
     assert_eq!(broken_rule(&text.replace("contract(off)", "contract(on)")).as_deref(), Some("contraction is on"));
-    assert!(broken_rule(&text.replace("root(as_float(lane)", "sqrtf(as_float(lane)")).is_some());
-    assert!(broken_rule(&text.replace("as_float(lane) + 0.5f", "__fadd_rn(as_float(lane), 0.5f)")).is_some());
+    let planted = |old: &str, new: &str| {
+        assert!(text.contains(old), "{text}");
+        broken_rule(&text.replace(old, new)).unwrap_or_default()
+    };
+    assert_eq!(planted("= root(as_float(lane)", "= sqrtf(as_float(lane)"), "`sqrtf` is called");
+    assert_eq!(planted("as_float(lane) + 0.5f", "__fadd_rn (as_float(lane), 0.5f)"), "`__fadd_rn` is called");
+    assert_eq!(planted("const unsigned lane", "const double x = 1; const unsigned lane"), "`double`");
 }
 
 /// The root of the text, word by word, over every significand of both parities and the edges of the range; the estimate is

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod choices;
+mod corrupted;
 mod faults;
 mod maps;
 mod moves;

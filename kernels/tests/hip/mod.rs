@@ -1,0 +1,4 @@
+//! What the tests of HIP text with outside tools share.
+
+pub mod samples;
+pub mod tools;

@@ -17,11 +17,6 @@ pub fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Whether there is a compiler of C++ for the CPU.
-pub fn cpu_compiler(test: &str) -> bool {
-    there(test, "g++", runs("g++"))
-}
-
 /// The folder of the headers behind which text compiles.
 pub fn shim() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/shim")
@@ -32,4 +27,12 @@ pub fn run(program: &str, arguments: &[&str]) -> (String, bool) {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+/// One source of many texts, whose entry points are renamed to `k0`, `k1`, ...: pairs of entry point and text.
+pub fn together(texts: &[(String, String)]) -> String {
+    let one = |(i, (entry, text)): (usize, &(String, String))| {
+        format!("namespace n{i} {{\n#define {entry} k{i}\n{text}\n#undef {entry}\n}}\n")
+    };
+    texts.iter().enumerate().map(one).collect()
 }

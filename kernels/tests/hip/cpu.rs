@@ -1,10 +1,6 @@
 //! HIP text on the CPU: g++ compiles it behind a header that stands for the device, and every kernel leaves the bits that the
 //! kernel machine leaves, in both orders of lanes.
 
-#![allow(clippy::unwrap_used)]
-
-mod hip;
-
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -17,8 +13,8 @@ use ds4_kernels::machine::{Cells, LaneOrder, Machine, Numbers};
 use libloading::Library;
 use tempfile::TempDir;
 
-use hip::samples::{D, Random, Sample, samples};
-use hip::tools::{cpu_compiler, run, shim};
+use crate::samples::{D, Random, Sample, samples};
+use crate::tools::{run, runs, shim, there, together};
 
 /// What memory holds that nothing has written.
 const UNWRITTEN: u32 = 0xdead_beef;
@@ -30,14 +26,10 @@ struct Kernels {
 }
 
 /// Compiles texts into one library, entry points renamed to `k0`, `k1`, ...; or what the compiler says.
-fn compiled(texts: &[(&str, String)], flags: &[&str]) -> Result<Kernels, String> {
+fn compiled(texts: &[(String, String)], flags: &[&str]) -> Result<Kernels, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
-    let mut source = "#include \"hip_cpu.h\"\n".to_string();
-    for (i, (entry, text)) in texts.iter().enumerate() {
-        source += &format!("namespace n{i} {{\n#define {entry} k{i}\n{text}\n#undef {entry}\n}}\n");
-    }
-    std::fs::write(path("kernels.cpp"), source).unwrap();
+    std::fs::write(path("kernels.cpp"), "#include \"hip_cpu.h\"\n".to_string() + &together(texts)).unwrap();
     let include = format!("-I{}", shim().display());
     let (object, kernels) = (path("kernels.so"), path("kernels.cpp"));
     let mut arguments = CPU_FLAGS.to_vec();
@@ -95,14 +87,13 @@ fn seen(word: u32, element: Type) -> u32 {
 
 #[test]
 fn every_kernel_has_the_machines_bits_in_both_orders() {
-    if !cpu_compiler("every_kernel_has_the_machines_bits_in_both_orders") {
+    if !there("every_kernel_has_the_machines_bits_in_both_orders", "g++", runs("g++")) {
         return;
     }
     let samples = samples();
     let text = |kernel: &Kernel, block: &StepBlock| (entry_point(kernel), emit(kernel, block).unwrap());
-    let all: Vec<(String, String)> =
+    let texts: Vec<(String, String)> =
         samples.iter().flat_map(|s| s.kernels.iter().map(|kernel| text(kernel, &s.block))).collect();
-    let texts: Vec<(&str, String)> = all.iter().map(|(entry, text)| (entry.as_str(), text.clone())).collect();
     let library = compiled(&texts, &[]).unwrap();
     let mut compared = 0;
     let mut first = 0;
@@ -165,7 +156,7 @@ fn sum() -> (Sample, usize, String) {
 /// What a text in the place of the sum's leaves in the last argument, in each order.
 fn sums(sample: &Sample, at: usize, text: &str) -> [Result<Vec<u32>, String>; 2] {
     let kernel = &sample.kernels[at];
-    let library = compiled(&[(&entry_point(kernel), text.to_string())], &[]).unwrap();
+    let library = compiled(&[(entry_point(kernel), text.to_string())], &[]).unwrap();
     let scalar = sample.scalar(8);
     let (width, height) = kernel.grid_in(&scalar).unwrap().folded().unwrap();
     let cells = sample.memories();
@@ -180,7 +171,7 @@ fn sums(sample: &Sample, at: usize, text: &str) -> [Result<Vec<u32>, String>; 2]
 /// Without any one barrier the sums are others, at least in one order.
 #[test]
 fn a_removed_barrier_shows() {
-    if !cpu_compiler("a_removed_barrier_shows") {
+    if !there("a_removed_barrier_shows", "g++", runs("g++")) {
         return;
     }
     let (sample, at, text) = sum();
@@ -197,7 +188,7 @@ fn a_removed_barrier_shows() {
 
 #[test]
 fn a_barrier_that_some_lanes_miss_is_reported() {
-    if !cpu_compiler("a_barrier_that_some_lanes_miss_is_reported") {
+    if !there("a_barrier_that_some_lanes_miss_is_reported", "g++", runs("g++")) {
         return;
     }
     let (sample, at, text) = sum();
@@ -220,11 +211,11 @@ fn a_barrier_that_some_lanes_miss_is_reported() {
 /// The compiler itself refuses fast math.
 #[test]
 fn the_guard_stops_fast_math() {
-    if !cpu_compiler("the_guard_stops_fast_math") {
+    if !there("the_guard_stops_fast_math", "g++", runs("g++")) {
         return;
     }
     let (sample, at, text) = sum();
-    let texts = [(&*entry_point(&sample.kernels[at]), text)];
+    let texts = [(entry_point(&sample.kernels[at]), text)];
     for flag in ["-ffast-math", "-ffinite-math-only"] {
         let output = compiled(&texts, &[flag]).err().unwrap();
         assert!(output.contains("this kernel needs IEEE arithmetic"), "{flag}: {output}");
@@ -245,7 +236,7 @@ fn function(value: impl FnOnce(&Builder, Number) -> Number, count: u32) -> Kerne
 /// Over every significand of both parities of the exponent, the edges, and random bits.
 #[test]
 fn the_root_is_correctly_rounded() {
-    if !cpu_compiler("the_root_is_correctly_rounded") {
+    if !there("the_root_is_correctly_rounded", "g++", runs("g++")) {
         return;
     }
     let mut random = Random(9);
@@ -257,7 +248,7 @@ fn the_root_is_correctly_rounded() {
     inputs.truncate(inputs.len() / 64 * 64);
     let kernel = function(|b, x| b.sqrt(x), inputs.len() as u32);
     let text = emit(&kernel, &StepBlock::default()).unwrap();
-    let library = compiled(&[("function", text)], &[]).unwrap();
+    let library = compiled(&[("function".into(), text)], &[]).unwrap();
     let (width, height) = kernel.grid_in(&|_| 0).unwrap().folded().unwrap();
     let mut memories = vec![StepBlock::default().words(&|_| 0), inputs.clone(), vec![UNWRITTEN; inputs.len()]];
     let launch = Launch { number: 0, lanes: 64, width, height, memories: &mut memories };

@@ -1,4 +1,0 @@
-//! What the tests of HIP text with outside tools share.
-
-pub mod samples;
-pub mod tools;

@@ -5,13 +5,15 @@ use std::path::{Component, Path, PathBuf};
 use ds4_ir::diagnostic::codes;
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, GraphTables};
-use ds4_ir::plan::Plan;
 use ds4_ir::plan::layout::stored_bytes;
 use ds4_ir::plan::tables::{
     Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow,
 };
+use ds4_ir::plan::{ALIGN, Plan};
 use ds4_ir::{Bounds, Diagnostic, Place};
+use ds4_kernels::Target;
 
+use crate::kernels::{add_kernels, add_weight_fields};
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::Model;
 use crate::read::{Checkpoint, Metadata};
@@ -25,7 +27,7 @@ pub struct Compiled {
     pub plan: PlanTables,
 }
 
-/// Compiles a model. `model_path` is how the plan finds the checkpoint again: absolute, or relative to the plan's folder.
+/// Compiles a model, with kernels for the targets. `model_path` is how the plan finds the checkpoint again: absolute, or relative to the plan's folder.
 ///
 /// A pure function of its arguments: the same checkpoint headers, options and path give the same tables.
 pub fn compile(
@@ -33,6 +35,7 @@ pub fn compile(
     model: &Model,
     options: &Options,
     model_path: &str,
+    targets: &[Target],
 ) -> Result<Compiled, Diagnostic> {
     let graph = crate::lower::lower(model, options)?;
     let mut plan =
@@ -40,10 +43,12 @@ pub fn compile(
     set_options(&mut plan, checkpoint, model, options, model_path);
     place_files(&mut plan, checkpoint);
     place_weights(&mut plan, model);
+    add_weight_fields(&mut plan, &graph.view());
     place_states(&mut plan, &graph.view());
     for (name, columns) in [("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)] {
         add_entry(&mut plan, &graph.view(), name, Bounds { context: options.context, columns, outputs: columns });
     }
+    add_kernels(&mut plan, &graph.view(), targets)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
     Ok(Compiled { graph, plan })
@@ -140,7 +145,7 @@ fn place_weights(plan: &mut PlanTables, model: &Model) {
             .collect();
         let parts = Run::push(&mut plan.parts, &parts);
         let [scale_rows, scale_cols] = reference.scale_block;
-        plan.weight_places.push(WeightPlaceRow { parts, scale_rows, scale_cols });
+        plan.weight_places.push(WeightPlaceRow { parts, scale_rows, scale_cols, fields: Run::default() });
     }
 }
 
@@ -151,7 +156,7 @@ fn place_states(plan: &mut PlanTables, graph: &Graph<'_>) {
         let bytes = stored_bytes(state.ty, &graph.max_extents(state.shape, none));
         let bytes = bytes.expect("states are f32 and of constant shape");
         plan.state_places.push(StatePlaceRow { offset, bytes });
-        offset += bytes.next_multiple_of(64);
+        offset += bytes.next_multiple_of(ALIGN);
     }
 }
 
@@ -161,7 +166,7 @@ fn add_entry(plan: &mut PlanTables, graph: &Graph<'_>, name: &str, bounds: Bound
     let first = plan.launches.len() as u32;
     for run in &schedule.launches {
         let values = Run::push(&mut plan.launch_values, run.of(&schedule.values));
-        plan.launches.push(LaunchRow { device: Device(0), values });
+        plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
     }
     let launches = Run { start: first, len: schedule.launches.len() as u32 };
     let slots = Run::push(&mut plan.slots, &schedule.slots);

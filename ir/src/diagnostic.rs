@@ -102,6 +102,7 @@ codes! {
     DEVICE_INEXACT = 627: "a device does not keep the numeric contract";
     DEVICE_UNUSED = 628: "plans are not executed on this kind of device yet";
     KERNEL_TEXT = 629: "the text of a kernel is malformed";
+    DEVICE_TARGET = 630: "a plan has no kernels for a device";
     CONTEXT_EXCEEDED = 650: "prompt and generation do not fit in the context";
     LOGITS_INVALID = 651: "a token cannot be chosen from the logits";
     TAP_UNMATCHED = 652: "a tap matches no named value";

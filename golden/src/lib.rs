@@ -6,6 +6,7 @@
 //! suites themselves are this crate's tests.
 
 pub mod aligned;
+pub mod devices;
 pub mod evaluated;
 pub mod fuzz;
 pub mod machine;

@@ -48,9 +48,9 @@ pub fn compile(
     for (name, columns) in [("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)] {
         add_entry(&mut plan, &graph.view(), name, Bounds { context: options.context, columns, outputs: columns });
     }
-    add_kernels(&mut plan, &graph.view(), targets)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
+    add_kernels(&mut plan, &graph.view(), targets)?;
     Ok(Compiled { graph, plan })
 }
 

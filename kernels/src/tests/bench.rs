@@ -190,6 +190,7 @@ pub(crate) const THROUGH: [(&str, Through); 1] = [("ptx", through_ptx)];
 fn through_ptx(kernel: &Kernel, block: &StepBlock) -> Reading {
     let text = ptx::emit(kernel, block).unwrap();
     assert_eq!(ptx::tests::broken_rule(&text), None, "{text}");
+    assert_eq!(read::ptx::tests::changes::unknown_line(&text), None, "the changes do not try such a line");
     read::ptx::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 

@@ -12,6 +12,7 @@
 mod header;
 pub mod raw;
 mod recover;
+pub mod wgsl;
 
 pub use recover::recover;
 

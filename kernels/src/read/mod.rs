@@ -13,6 +13,7 @@ mod header;
 pub mod ptx;
 pub mod raw;
 mod recover;
+pub mod wgsl;
 
 pub use recover::recover;
 

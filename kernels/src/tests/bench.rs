@@ -11,16 +11,43 @@ use ds4_ir::graph::{GraphTables, State, Weight};
 use ds4_ir::numerics::canonical;
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
-use ds4_ir::{Bounds, Builder, Dim, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
+use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
-use crate::emit::{StepBlock, ptx, wgsl};
+use crate::Target;
+use crate::emit::{self, StepBlock};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
-use crate::read::{self, Reading};
+use crate::read::{self, Fault, Reading};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
 pub(crate) const D: Numbers = ds4_ir::numerics::Concrete;
+
+/// A language of kernels: its printer, the rules of its texts, and its reader.
+pub(crate) struct Language {
+    pub(crate) target: Target,
+    pub(crate) emit: fn(&Kernel, &StepBlock) -> Option<String>,
+    pub(crate) broken_rule: fn(&str) -> Option<String>,
+    pub(crate) read: fn(&str) -> Result<Reading, Fault>,
+}
+
+/// The languages in which every test of the bench runs its kernels again, printed and read.
+pub(crate) const LANGUAGES: [Language; 2] = [
+    Language {
+        target: Target::Wgsl,
+        emit: emit::wgsl::emit,
+        broken_rule: emit::wgsl::tests::broken_rule,
+        read: read::wgsl::read,
+    },
+    Language {
+        target: Target::Ptx,
+        emit: emit::ptx::emit,
+        broken_rule: |text| {
+            emit::ptx::tests::broken_rule(text).or_else(|| read::ptx::tests::changes::untried_line(text))
+        },
+        read: read::ptx::read,
+    },
+];
 
 /// A checkpoint in memory.
 #[derive(Default)]
@@ -181,19 +208,6 @@ pub(crate) enum Caught {
 /// Memory of all sources.
 pub(crate) type Memories = HashMap<Source, Cells<Numbers>>;
 
-/// A kernel through the text of a target and back.
-pub(crate) type Through = fn(&Kernel, &StepBlock) -> Reading;
-
-/// All ways through a text.
-pub(crate) const THROUGH: [(&str, Through); 1] = [("ptx", through_ptx)];
-
-fn through_ptx(kernel: &Kernel, block: &StepBlock) -> Reading {
-    let text = ptx::emit(kernel, block).unwrap();
-    assert_eq!(ptx::tests::broken_rule(&text), None, "{text}");
-    assert_eq!(read::ptx::tests::changes::unknown_line(&text), None, "the changes do not try such a line");
-    read::ptx::read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
-}
-
 impl Bench {
     /// Every value has memory but leaves, views, writes and those of `unstored`.
     pub(crate) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
@@ -295,22 +309,31 @@ impl Bench {
         order: LaneOrder,
     ) -> Result<(), Trap> {
         let scalar = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
-        kernels.iter().try_for_each(|kernel| launch(kernel, kernel, &scalar, memories, order))
+        kernels.iter().try_for_each(|kernel| {
+            let machine = Machine::new(kernel, &D, order).unwrap();
+            launch(kernel, memories, |cells| machine.run(&scalar, cells))
+        })
     }
 
-    /// The same of kernels that came back from a text.
-    fn execute_through(
+    /// The same of texts: `texts` are the kernels as they were read.
+    pub(crate) fn execute_texts(
         &self,
         kernels: &[Kernel],
-        readings: &[Reading],
+        texts: &[Reading],
         step: Step,
         memories: &mut Memories,
         order: LaneOrder,
     ) -> Result<(), Trap> {
-        let words = StepBlock::of(kernels).words(&|dim| dim_value(self.tables.dims.as_slice(), dim, step));
-        let scalar = |place: Dim| words[place.0 as usize];
-        let mut both = readings.iter().zip(kernels);
-        both.try_for_each(|(reading, kernel)| launch(&reading.kernel, kernel, &scalar, memories, order))
+        let words = self.step_words(kernels, step);
+        kernels.iter().zip(texts).try_for_each(|(kernel, text)| {
+            let machine = Machine::new(&text.kernel, &D, order).unwrap().with_lines(&text.lines);
+            launch(kernel, memories, |cells| machine.run(&|place| words[place.0 as usize], cells))
+        })
+    }
+
+    /// The step's block.
+    pub(crate) fn step_words(&self, kernels: &[Kernel], step: Step) -> Vec<u32> {
+        StepBlock::of(kernels).words(&|dim| dim_value(self.tables.dims.as_slice(), dim, step))
     }
 
     /// What the evaluator gives for all stored values, and the states after the step.
@@ -387,25 +410,11 @@ impl Bench {
         self.check_steps(&steps.collect::<Vec<_>>());
     }
 
-    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders.
+    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders: the kernels
+    /// as they are, and as each language's text says.
     pub(crate) fn check_steps(&self, steps: &[Step]) {
         let kernels = self.all_kernels();
-        let block = StepBlock::of(&kernels);
-        for kernel in &kernels {
-            let text = wgsl::emit(kernel, &block).unwrap();
-            assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
-        }
-        self.check_runs(steps, "kernels", |step, memories, order| self.execute(&kernels, step, memories, order));
-        for (target, through) in THROUGH {
-            let readings: Vec<Reading> = kernels.iter().map(|kernel| through(kernel, &block)).collect();
-            self.check_runs(steps, target, |step, memories, order| {
-                self.execute_through(&kernels, &readings, step, memories, order)
-            });
-        }
-    }
-
-    /// Compares what `run` does with the evaluator, at these steps and in both lane orders.
-    fn check_runs(&self, steps: &[Step], what: &str, run: impl Fn(Step, &mut Memories, LaneOrder) -> Result<(), Trap>) {
+        let texts = LANGUAGES.map(|language| (language.target.name(), language.texts(&kernels)));
         for &step in steps {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
@@ -413,32 +422,54 @@ impl Bench {
             let expected = self.evaluate(&mut states, step, &tokens);
             for order in LaneOrder::ALL {
                 let mut memories = self.memories(&before, &tokens);
-                run(step, &mut memories, order).unwrap_or_else(|trap| panic!("{what}: {trap}"));
-                if let Some(difference) = self.difference(&expected, &memories) {
-                    panic!("{what}, {step:?}, {order:?}: {difference}");
-                }
-                for i in 0..self.graph().states.len() as u32 {
-                    let cells = &memories[&Source::State(State(i))];
-                    let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
-                    assert_eq!(got, states.words(State(i)), "{what}, state {i}, {step:?}");
+                let done = self.execute(&kernels, step, &mut memories, order);
+                self.same("kernels", done, &expected, &states, &memories);
+                for (name, texts) in &texts {
+                    let mut memories = self.memories(&before, &tokens);
+                    let done = self.execute_texts(&kernels, texts, step, &mut memories, order);
+                    self.same(name, done, &expected, &states, &memories);
                 }
             }
         }
     }
+
+    /// Asserts that a run ended with the evaluator's values and states.
+    fn same(&self, run: &str, done: Result<(), Trap>, expected: &[Tensor], states: &States, memories: &Memories) {
+        done.unwrap_or_else(|trap| panic!("{run}: {trap}"));
+        if let Some(difference) = self.difference(expected, memories) {
+            panic!("{run}: {difference}");
+        }
+        for i in 0..self.graph().states.len() as u32 {
+            let cells = &memories[&Source::State(State(i))];
+            let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
+            assert_eq!(got, states.words(State(i)), "{run}, state {i}");
+        }
+    }
 }
 
-/// Runs `kernel` with the memories of the arguments of `original`, which is the same kernel or the one that it was read from.
+impl Language {
+    /// Kernels, printed and read.
+    pub(crate) fn texts(&self, kernels: &[Kernel]) -> Vec<Reading> {
+        let block = StepBlock::of(kernels);
+        let read = |kernel: &Kernel| {
+            let text = (self.emit)(kernel, &block).unwrap();
+            assert_eq!((self.broken_rule)(&text), None, "{text}");
+            (self.read)(&text).unwrap_or_else(|fault| panic!("{} {fault}\n{text}", self.target.name()))
+        };
+        kernels.iter().map(read).collect()
+    }
+}
+
+/// Hands the memories of a kernel's arguments to `run`.
 fn launch(
     kernel: &Kernel,
-    original: &Kernel,
-    scalar: &dyn Fn(Dim) -> u32,
     memories: &mut Memories,
-    order: LaneOrder,
+    run: impl FnOnce(&mut [Cells<Numbers>]) -> Result<(), Trap>,
 ) -> Result<(), Trap> {
-    let sources: Vec<Source> = original.arguments().map(|(_, source, _)| source).collect();
+    let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
     let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
     let mut cells: Vec<Cells<Numbers>> = taken.collect();
-    let done = Machine::new(kernel, &D, order).unwrap().run(scalar, &mut cells);
+    let done = run(&mut cells);
     memories.extend(sources.into_iter().zip(cells));
     done
 }

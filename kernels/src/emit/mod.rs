@@ -15,6 +15,7 @@
 //! twice or is too long for a line gets a name of its own.
 
 mod names;
+pub mod ptx;
 pub mod structured;
 pub mod wgsl;
 

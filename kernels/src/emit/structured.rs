@@ -342,7 +342,7 @@ fn negation(dialect: &dyn Dialect, op: Operator, args: &[String]) -> String {
 }
 
 /// The bits of a rounded operation on constants, folded here by the CPU's exact rules: a target's compiler may fold by others.
-fn folded(kernel: &Kernel, x: Expr) -> Option<u32> {
+pub(super) fn folded(kernel: &Kernel, x: Expr) -> Option<u32> {
     let row = kernel.expr(x);
     let constant = |y: Expr| match kernel.expr(y).op {
         Operator::Float => Some(f32::from_bits(kernel.expr(y).words[0])),

@@ -40,6 +40,8 @@ pub struct Machine<'k, D: Domain> {
     domain: &'k D,
     program: Program,
     order: LaneOrder,
+    /// For each statement its line, if there is a text.
+    lines: &'k [u32],
 }
 
 impl<'k, D: Domain> Machine<'k, D> {
@@ -51,7 +53,14 @@ impl<'k, D: Domain> Machine<'k, D> {
 
     /// A machine for a kernel that has passed [`verify`], or that a test has broken in a way the machine has to find.
     pub(crate) fn of_verified(kernel: &'k Kernel, domain: &'k D, order: LaneOrder) -> Self {
-        Machine { kernel, domain, program: Program::of(kernel), order }
+        Machine { kernel, domain, program: Program::of(kernel), order, lines: &[] }
+    }
+
+    /// The same machine, whose traps name the line of a statement: of a kernel that was read, [`Reading::lines`].
+    ///
+    /// [`Reading::lines`]: crate::read::Reading::lines
+    pub fn with_lines(self, lines: &'k [u32]) -> Self {
+        Machine { lines, ..self }
     }
 
     /// Runs the whole grid. `cells` are the arguments' memories in the order of [`Kernel::arguments`]; `scalar` is the value
@@ -81,7 +90,8 @@ impl<'k, D: Domain> Machine<'k, D> {
     }
 
     fn trap(&self, statement: Option<usize>, refused: Refused) -> Trap {
-        Trap { check: refused.check, kernel: self.kernel.name.clone(), statement, message: refused.message }
+        let line = statement.and_then(|at| self.lines.get(at)).copied();
+        Trap { check: refused.check, kernel: self.kernel.name.clone(), statement, line, message: refused.message }
     }
 }
 

@@ -9,7 +9,13 @@
 //! A reader takes what its printer writes and nothing beside it: an unknown token, instruction or declaration is an error,
 //! and so is a header that does not fold the grid as all headers do. It knows nothing of the kernel that was printed.
 
+mod header;
+pub mod ptx;
 pub mod raw;
+mod recover;
+pub mod wgsl;
+
+pub use recover::recover;
 
 use std::fmt;
 

@@ -13,13 +13,41 @@ use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
 use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
-use crate::emit::{StepBlock, wgsl};
+use crate::Target;
+use crate::emit::{self, StepBlock};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
+use crate::read::{self, Fault, Reading};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
 pub(crate) const D: Numbers = ds4_ir::numerics::Concrete;
+
+/// A language of kernels: its printer, the rules of its texts, and its reader.
+pub(crate) struct Language {
+    pub(crate) target: Target,
+    pub(crate) emit: fn(&Kernel, &StepBlock) -> Option<String>,
+    pub(crate) broken_rule: fn(&str) -> Option<String>,
+    pub(crate) read: fn(&str) -> Result<Reading, Fault>,
+}
+
+/// The languages in which every test of the bench runs its kernels again, printed and read.
+pub(crate) const LANGUAGES: [Language; 2] = [
+    Language {
+        target: Target::Wgsl,
+        emit: emit::wgsl::emit,
+        broken_rule: emit::wgsl::tests::broken_rule,
+        read: read::wgsl::read,
+    },
+    Language {
+        target: Target::Ptx,
+        emit: emit::ptx::emit,
+        broken_rule: |text| {
+            emit::ptx::tests::broken_rule(text).or_else(|| read::ptx::tests::changes::untried_line(text))
+        },
+        read: read::ptx::read,
+    },
+];
 
 /// A checkpoint in memory.
 #[derive(Default)]
@@ -281,16 +309,31 @@ impl Bench {
         order: LaneOrder,
     ) -> Result<(), Trap> {
         let scalar = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
-        for kernel in kernels {
-            let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
-            let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
-            let mut cells: Vec<Cells<Numbers>> = taken.collect();
+        kernels.iter().try_for_each(|kernel| {
             let machine = Machine::new(kernel, &D, order).unwrap();
-            let done = machine.run(&scalar, &mut cells);
-            memories.extend(sources.into_iter().zip(cells));
-            done?;
-        }
-        Ok(())
+            launch(kernel, memories, |cells| machine.run(&scalar, cells))
+        })
+    }
+
+    /// The same of texts: `texts` are the kernels as they were read.
+    pub(crate) fn execute_texts(
+        &self,
+        kernels: &[Kernel],
+        texts: &[Reading],
+        step: Step,
+        memories: &mut Memories,
+        order: LaneOrder,
+    ) -> Result<(), Trap> {
+        let words = self.step_words(kernels, step);
+        kernels.iter().zip(texts).try_for_each(|(kernel, text)| {
+            let machine = Machine::new(&text.kernel, &D, order).unwrap().with_lines(&text.lines);
+            launch(kernel, memories, |cells| machine.run(&|place| words[place.0 as usize], cells))
+        })
+    }
+
+    /// The step's block.
+    pub(crate) fn step_words(&self, kernels: &[Kernel], step: Step) -> Vec<u32> {
+        StepBlock::of(kernels).words(&|dim| dim_value(self.tables.dims.as_slice(), dim, step))
     }
 
     /// What the evaluator gives for all stored values, and the states after the step.
@@ -367,14 +410,11 @@ impl Bench {
         self.check_steps(&steps.collect::<Vec<_>>());
     }
 
-    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders.
+    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders: the kernels
+    /// as they are, and as each language's text says.
     pub(crate) fn check_steps(&self, steps: &[Step]) {
         let kernels = self.all_kernels();
-        let block = StepBlock::of(&kernels);
-        for kernel in &kernels {
-            let text = wgsl::emit(kernel, &block).unwrap();
-            assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
-        }
+        let texts = LANGUAGES.map(|language| (language.target.name(), language.texts(&kernels)));
         for &step in steps {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
@@ -382,18 +422,56 @@ impl Bench {
             let expected = self.evaluate(&mut states, step, &tokens);
             for order in LaneOrder::ALL {
                 let mut memories = self.memories(&before, &tokens);
-                self.execute(&kernels, step, &mut memories, order).unwrap_or_else(|trap| panic!("{trap}"));
-                if let Some(difference) = self.difference(&expected, &memories) {
-                    panic!("{step:?}, {order:?}: {difference}");
-                }
-                for i in 0..self.graph().states.len() as u32 {
-                    let cells = &memories[&Source::State(State(i))];
-                    let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
-                    assert_eq!(got, states.words(State(i)), "state {i}, {step:?}");
+                let done = self.execute(&kernels, step, &mut memories, order);
+                self.same("kernels", done, &expected, &states, &memories);
+                for (name, texts) in &texts {
+                    let mut memories = self.memories(&before, &tokens);
+                    let done = self.execute_texts(&kernels, texts, step, &mut memories, order);
+                    self.same(name, done, &expected, &states, &memories);
                 }
             }
         }
     }
+
+    /// Asserts that a run ended with the evaluator's values and states.
+    fn same(&self, run: &str, done: Result<(), Trap>, expected: &[Tensor], states: &States, memories: &Memories) {
+        done.unwrap_or_else(|trap| panic!("{run}: {trap}"));
+        if let Some(difference) = self.difference(expected, memories) {
+            panic!("{run}: {difference}");
+        }
+        for i in 0..self.graph().states.len() as u32 {
+            let cells = &memories[&Source::State(State(i))];
+            let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
+            assert_eq!(got, states.words(State(i)), "{run}, state {i}");
+        }
+    }
+}
+
+impl Language {
+    /// Kernels, printed and read.
+    pub(crate) fn texts(&self, kernels: &[Kernel]) -> Vec<Reading> {
+        let block = StepBlock::of(kernels);
+        let read = |kernel: &Kernel| {
+            let text = (self.emit)(kernel, &block).unwrap();
+            assert_eq!((self.broken_rule)(&text), None, "{text}");
+            (self.read)(&text).unwrap_or_else(|fault| panic!("{} {fault}\n{text}", self.target.name()))
+        };
+        kernels.iter().map(read).collect()
+    }
+}
+
+/// Hands the memories of a kernel's arguments to `run`.
+fn launch(
+    kernel: &Kernel,
+    memories: &mut Memories,
+    run: impl FnOnce(&mut [Cells<Numbers>]) -> Result<(), Trap>,
+) -> Result<(), Trap> {
+    let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
+    let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
+    let mut cells: Vec<Cells<Numbers>> = taken.collect();
+    let done = run(&mut cells);
+    memories.extend(sources.into_iter().zip(cells));
+    done
 }
 
 fn seen(tensor: &Tensor, word: u32) -> u32 {

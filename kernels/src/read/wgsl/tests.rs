@@ -1,0 +1,1 @@
+//! Texts that no printer writes are refused, and say why.

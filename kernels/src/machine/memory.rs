@@ -32,6 +32,16 @@ impl<D: Domain> Cells<D> {
         Cells { cells: bits.iter().map(|&w| Some(Value::F(domain.float(w)))).collect() }
     }
 
+    /// Cells that hold these values.
+    pub fn of_values(values: Vec<Option<Value<D>>>) -> Cells<D> {
+        Cells { cells: values }
+    }
+
+    /// What a cell holds; `None` if it is unwritten.
+    pub fn value(&self, at: usize) -> Option<Value<D>> {
+        self.cells.get(at).copied().flatten()
+    }
+
     /// Number of cells.
     pub fn len(&self) -> usize {
         self.cells.len()

@@ -185,7 +185,7 @@ fn other_expressions_are_refused() {
         value("f32(bitcast<i32>(lane) + bitcast<i32>(lane))"),
         "a signed value where a float, a word or a truth value is wanted"
     );
-    assert_eq!(value("f32(7i)"), "a literal of type I32");
+    assert_eq!(value("bitcast<f32>(bitcast<u32>(7i))"), "a literal of type I32");
 }
 
 /// Statements.

@@ -51,6 +51,11 @@ impl StepBlock {
         StepBlock { dims }
     }
 
+    /// The dimensions, in the order of their words.
+    pub fn dims(&self) -> &[Dim] {
+        &self.dims
+    }
+
     /// The place of a dimension's word.
     pub fn place(&self, dim: Dim) -> Option<usize> {
         self.dims.binary_search(&dim).ok().map(|i| i + Self::FIRST)

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | parameters | the step's block, then the arguments: addresses in the global space, which point at words |
 //! | `%sum`, `%x_at` | a register for each local, by its name; declared at the top, or where it begins if it changes |
-//! | `%r3 %f3 %p3 %a3` | a word, float, truth value, address within one statement |
+//! | `%r3 %f3 %c3 %a3` | a word, float, condition, address within one statement |
 //! | `[%a3]` | an element: four times its index, widened to 64 bits, behind the first address; `[%x+12]` if the index is known |
 //! | `$if3_else`, `$if3_end`, `$for4_head`, `$for4_end` | labels of statement 3 and 4 of the text |
 //!

@@ -61,8 +61,8 @@ fn type_name(ty: Type) -> &'static str {
     }
 }
 
-/// Functions of the text, in the order of their definition.
-const FUNCTIONS: [(&str, &str); 7] = [
+/// Functions of the text by name, in the order of their definition; `loaded` reads the step's block, which is called `step`.
+pub const FUNCTIONS: [(&str, &str); 7] = [
     (
         "loaded",
         "// The float with these bits, which no compiler knows.\nfn loaded(bits: u32) -> f32 { return bitcast<f32>(bits ^ step[0]); }\n",

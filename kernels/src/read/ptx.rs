@@ -38,4 +38,4 @@ fn parse(text: &str) -> Result<Raw, Fault> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,10 +2,12 @@
 
 pub(crate) mod bench;
 mod choices;
-mod corrupted;
+mod corruption;
 mod faults;
 mod maps;
 mod moves;
 mod mutations;
+mod planted;
 mod products;
 mod reductions;
+mod terms;

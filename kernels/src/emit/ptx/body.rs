@@ -207,12 +207,15 @@ impl Writer<'_> {
         register
     }
 
-    /// A register for a local that changes, declared here.
-    fn variable(&mut self, local: Local) -> String {
+    /// A register for a local that changes, declared here, with its first value.
+    fn begin(&mut self, local: Local, value: Expr) -> String {
+        // What the value needs stands before the declaration.
+        self.operands(value);
         let row = &self.kernel.locals[local.0 as usize];
         let register = format!("%{}", self.registers.unique(&row.name));
         self.line(&format!(".reg .{} {register};", Class::of(row.ty).keyword()));
         self.locals[local.0 as usize] = register.clone();
+        self.set(&register, value);
         register
     }
 
@@ -223,10 +226,7 @@ impl Writer<'_> {
                 self.set(&to, value);
             }
             Stmt::Var { local, value } => {
-                // What the value needs stands before the declaration.
-                self.operands(value);
-                let to = self.variable(local);
-                self.set(&to, value);
+                self.begin(local, value);
             }
             Stmt::Set { local, value } => {
                 let to = self.locals[local.0 as usize].clone();
@@ -286,12 +286,10 @@ impl Writer<'_> {
     }
 
     fn repeat(&mut self, index: Local, start: Expr, end: Extent, step: u32, body: Block) {
-        let start = self.operand(start);
         let end = self.extents[end.0 as usize].clone();
-        let at = self.variable(index);
+        let at = self.begin(index, start);
         let number = self.labels();
-        self.line(&format!("mov.b32 {at}, {start};"));
-        self.line(&format!("$for{number}_head: // {at} from {start} below {end}, by {step}"));
+        self.line(&format!("$for{number}_head: // while {at} is below {end}, by {step}"));
         self.inside(|w| {
             let again = w.registers.numbered(Class::Truth);
             w.operator(Operator::Below, &again, &[at.clone(), end]);

@@ -38,7 +38,7 @@ impl Class {
         match self {
             Class::Word => 'r',
             Class::Float => 'f',
-            Class::Truth => 'p',
+            Class::Truth => 'c',
             Class::Address => 'a',
         }
     }

@@ -21,7 +21,7 @@ impl Class {
         Some(match keyword {
             "b32" => (Class::Value(Type::Word), 'r'),
             "f32" => (Class::Value(Type::F32), 'f'),
-            "pred" => (Class::Value(Type::Bool), 'p'),
+            "pred" => (Class::Value(Type::Bool), 'c'),
             "b64" => (Class::Address, 'a'),
             _ => return None,
         })

@@ -18,6 +18,7 @@
 //! meet again before a shuffle or a barrier, which all lanes reach.
 
 mod body;
+mod header;
 mod instruction;
 mod registers;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod choices;
+pub(crate) mod corpus;
 mod faults;
 mod maps;
 mod moves;

@@ -1,21 +1,18 @@
-//! Assembling a plan: graph, places of the weights, launches and memory of every entry point.
+//! Assembling the plan of a model: its graph, its facts, and where its weights lie.
 
 use std::path::{Component, Path, PathBuf};
 
 use ds4_ir::diagnostic::codes;
-use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, GraphTables};
-use ds4_ir::plan::Plan;
-use ds4_ir::plan::layout::stored_bytes;
-use ds4_ir::plan::tables::{
-    Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow,
-};
-use ds4_ir::{Bounds, Diagnostic, Place};
+use ds4_ir::plan::tables::{File, PartRow, Plan, PlanTables};
+use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::Target;
 
+use crate::frame::{Frame, SourceFile, SourceWeight, assemble};
+use crate::kernels::add_kernels;
 use crate::lower::{Activations, KvRows, Options, Sims};
-use crate::model::Model;
+use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
-use crate::schedule::schedule;
 
 /// A compiled model: the tables of a plan.
 pub struct Compiled {
@@ -25,7 +22,8 @@ pub struct Compiled {
     pub plan: PlanTables,
 }
 
-/// Compiles a model. `model_path` is how the plan finds the checkpoint again: absolute, or relative to the plan's folder.
+/// Compiles a model, with kernels for the targets. `model_path` is how the plan finds the checkpoint again: absolute, or
+/// relative to the plan's folder.
 ///
 /// A pure function of its arguments: the same checkpoint headers, options and path give the same tables.
 pub fn compile(
@@ -33,19 +31,23 @@ pub fn compile(
     model: &Model,
     options: &Options,
     model_path: &str,
+    targets: &[Target],
 ) -> Result<Compiled, Diagnostic> {
     let graph = crate::lower::lower(model, options)?;
-    let mut plan =
-        PlanTables { model_hash: vec![model.identity], context: vec![options.context], ..Default::default() };
-    set_options(&mut plan, checkpoint, model, options, model_path);
-    place_files(&mut plan, checkpoint);
-    place_weights(&mut plan, model);
-    place_states(&mut plan, &graph.view());
-    for (name, columns) in [("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)] {
-        add_entry(&mut plan, &graph.view(), name, Bounds { context: options.context, columns, outputs: columns });
-    }
+    let frame = Frame {
+        identity: model.identity,
+        facts: facts(checkpoint, model, options, model_path),
+        files: files(checkpoint),
+        weights: weights(model),
+        context: options.context,
+        entries: &[("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)],
+        // Kernels come behind the check of sizes, whose diagnostic says more.
+        targets: &[],
+    };
+    let mut plan = assemble(&graph.view(), &frame)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
+    add_kernels(&mut plan, &graph.view(), targets)?;
     Ok(Compiled { graph, plan })
 }
 
@@ -63,7 +65,7 @@ fn check_sizes(graph: &Graph<'_>, plan: &Plan<'_>, options: &Options) -> Result<
     })
 }
 
-fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, options: &Options, model_path: &str) {
+fn facts(checkpoint: &Checkpoint, model: &Model, options: &Options, model_path: &str) -> Vec<(&'static str, String)> {
     let a = &model.architecture;
     let activations = match options.activations_of(model) {
         Activations::Q8 => "q8",
@@ -79,7 +81,7 @@ fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, op
     };
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let name = model_name(checkpoint);
-    let facts = [
+    vec![
         ("compiler", env!("CARGO_PKG_VERSION").to_string()),
         ("contract", ds4_ir::plan::CONTRACT.to_string()),
         ("activations", activations.to_string()),
@@ -96,10 +98,7 @@ fn set_options(plan: &mut PlanTables, checkpoint: &Checkpoint, model: &Model, op
         ("model.context_length", a.context_length.to_string()),
         ("model.bos", a.special.bos.map(|id| id.to_string()).unwrap_or_default()),
         ("model.eos", ids(&a.special.eos)),
-    ];
-    for (key, value) in facts {
-        plan.set_option(key, &value);
-    }
+    ]
 }
 
 /// The name of a GGUF file, or of a released directory.
@@ -113,67 +112,25 @@ fn model_name(checkpoint: &Checkpoint) -> String {
     named.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn place_files(plan: &mut PlanTables, checkpoint: &Checkpoint) {
+fn files(checkpoint: &Checkpoint) -> Vec<SourceFile> {
     let files = &checkpoint.files;
-    for i in 0..files.len() {
-        let name = files.path[i].file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = plan.intern(&name);
-        plan.files.push(FileRow {
-            path,
-            reserved: 0,
-            size: files.size[i],
-            header_len: files.header_len[i],
-            header_hash: files.header_hash[i],
-        });
-    }
+    let name = |i: usize| files.path[i].file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let file = |i| SourceFile {
+        name: name(i),
+        size: files.size[i],
+        header_len: files.header_len[i],
+        header_hash: files.header_hash[i],
+    };
+    (0..files.len()).map(file).collect()
 }
 
-fn place_weights(plan: &mut PlanTables, model: &Model) {
-    for reference in &model.weights.reference {
-        let parts: Vec<PartRow> = reference
-            .parts
-            .iter()
-            .map(|part| {
-                let (scale_file, scale_offset) = part.scale.unwrap_or((part.file, 0));
-                PartRow { file: File(part.file.0), scale_file: File(scale_file.0), offset: part.offset, scale_offset }
-            })
-            .collect();
-        let parts = Run::push(&mut plan.parts, &parts);
-        let [scale_rows, scale_cols] = reference.scale_block;
-        plan.weight_places.push(WeightPlaceRow { parts, scale_rows, scale_cols });
-    }
-}
-
-fn place_states(plan: &mut PlanTables, graph: &Graph<'_>) {
-    let none = Bounds { context: 0, columns: 0, outputs: 0 };
-    let mut offset = 0;
-    for state in graph.states {
-        let bytes = stored_bytes(state.ty, &graph.max_extents(state.shape, none));
-        let bytes = bytes.expect("states are f32 and of constant shape");
-        plan.state_places.push(StatePlaceRow { offset, bytes });
-        offset += bytes.next_multiple_of(64);
-    }
-}
-
-fn add_entry(plan: &mut PlanTables, graph: &Graph<'_>, name: &str, bounds: Bounds) {
-    let schedule = schedule(graph, bounds);
-    let name = plan.intern(name);
-    let first = plan.launches.len() as u32;
-    for run in &schedule.launches {
-        let values = Run::push(&mut plan.launch_values, run.of(&schedule.values));
-        plan.launches.push(LaunchRow { device: Device(0), values });
-    }
-    let launches = Run { start: first, len: schedule.launches.len() as u32 };
-    let slots = Run::push(&mut plan.slots, &schedule.slots);
-    plan.entries.push(EntryRow {
-        name,
-        columns: bounds.columns,
-        outputs: bounds.outputs,
-        launches,
-        slots,
-        reserved: 0,
-        arena_bytes: schedule.arena_bytes,
-    });
+fn weights(model: &Model) -> Vec<SourceWeight> {
+    let part = |part: &Part| {
+        let (scale_file, scale_offset) = part.scale.unwrap_or((part.file, 0));
+        PartRow { file: File(part.file.0), scale_file: File(scale_file.0), offset: part.offset, scale_offset }
+    };
+    let references = model.weights.reference.iter();
+    references.map(|r| SourceWeight { parts: r.parts.iter().map(part).collect(), scale_block: r.scale_block }).collect()
 }
 
 /// The path under which a plan at `plan` remembers `model`: absolute as given, else relative to the plan's folder, so that a

@@ -6,9 +6,11 @@
 //! suites themselves are this crate's tests.
 
 pub mod aligned;
+pub mod devices;
 pub mod evaluated;
 pub mod fuzz;
 pub mod machine;
+pub mod models;
 pub mod oracle;
 pub mod run;
 pub mod weights;

@@ -8,6 +8,7 @@ use ds4_compiler::model::Model;
 use ds4_compiler::read::Checkpoint;
 use ds4_ir::Diagnostic;
 use ds4_ir::plan::write_plan;
+use ds4_kernels::Target;
 use ds4_runtime::session::{OpenOptions, Session};
 
 use crate::data;
@@ -54,10 +55,15 @@ impl Source {
         options
     }
 
-    /// Compiles to a plan in `folder` and gives its path.
+    /// Compiles to a plan in `folder`, for the CPU only, and gives its path.
     pub fn plan(&self, folder: &Path, options: &Options) -> Result<PathBuf, Diagnostic> {
+        self.plan_for(folder, options, &[])
+    }
+
+    /// The same with kernels for these targets.
+    pub fn plan_for(&self, folder: &Path, options: &Options, targets: &[Target]) -> Result<PathBuf, Diagnostic> {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        let compiled = compile(&self.checkpoint, &self.model, options, &path.to_string_lossy())?;
+        let compiled = compile(&self.checkpoint, &self.model, options, &path.to_string_lossy(), targets)?;
         let plan = folder.join("model.ds4plan");
         write_plan(&plan, &compiled.graph, &compiled.plan)?;
         Ok(plan)

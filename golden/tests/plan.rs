@@ -9,10 +9,12 @@ use ds4_golden::aligned::Aligned;
 use ds4_golden::run::Source;
 use ds4_ir::plan::PlanBytes;
 use ds4_ir::plan::file::plan_bytes;
+use ds4_kernels::Target;
 
 fn bytes_of(path: &str) -> Vec<u8> {
     let source = Source::open(path).unwrap();
-    let compiled = compile(&source.checkpoint, &source.model, &source.options(|_| ()), "model.gguf").unwrap();
+    let options = source.options(|_| ());
+    let compiled = compile(&source.checkpoint, &source.model, &options, "model.gguf", &Target::ALL).unwrap();
     plan_bytes(&compiled.graph, &compiled.plan)
 }
 

@@ -33,7 +33,7 @@ fn plan_of(model_path: &Path, folder: &Path) -> PathBuf {
     let checkpoint = ds4_compiler::read::open(model_path).unwrap();
     let model = Model::read(&checkpoint).unwrap();
     let options = Options::for_model(&model.architecture);
-    let compiled = compile(&checkpoint, &model, &options, &model_path.to_string_lossy()).unwrap();
+    let compiled = compile(&checkpoint, &model, &options, &model_path.to_string_lossy(), &[]).unwrap();
     let plan = folder.join("damaged.ds4plan");
     write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
     plan
@@ -116,7 +116,7 @@ fn contents_are_compared_on_demand() {
     let checkpoint = ds4_compiler::read::open(&model).unwrap();
     let described = Model::read(&checkpoint).unwrap();
     let options = Options::for_model(&described.architecture);
-    let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy()).unwrap();
+    let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy(), &[]).unwrap();
     let plan = folder.path().join("model.ds4plan");
     write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
     let open = |path: &Path| {

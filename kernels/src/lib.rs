@@ -52,6 +52,20 @@ impl Target {
     /// All targets, in the order in which plans list them.
     pub const ALL: [Target; 3] = [Target::Wgsl, Target::Ptx, Target::Hip];
 
+    /// The target with a name.
+    pub fn named(name: &str) -> Option<Target> {
+        Target::ALL.into_iter().find(|target| target.name() == name)
+    }
+
+    /// The text of a kernel. `None` if the block lacks a dimension that the kernel needs.
+    pub fn emit(self, kernel: &kernel::Kernel, block: &emit::StepBlock) -> Option<String> {
+        match self {
+            Target::Wgsl => emit::wgsl::emit(kernel, block),
+            Target::Ptx => emit::ptx::emit(kernel, block),
+            Target::Hip => emit::hip::emit(kernel, block),
+        }
+    }
+
     /// The name on the command line and in plans.
     pub fn name(self) -> &'static str {
         match self {

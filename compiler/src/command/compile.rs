@@ -11,7 +11,7 @@ use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use indicatif::ProgressBar;
 
-use super::{Lowering, ModelPath, report};
+use super::{Lowering, ModelPath, TargetName, report};
 use crate::assemble::{compile, remembered_path};
 use crate::model::Model;
 
@@ -19,7 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   ds4c compile model.gguf -o model.ds4plan
   ds4c compile checkpoint-directory -o model.ds4plan --context 32768 --prefill 256
-  ds4c compile model.gguf -o model.ds4plan --activations f32";
+  ds4c compile model.gguf -o model.ds4plan --activations f32
+  ds4c compile model.gguf -o model.ds4plan --target wgsl,ptx";
 
 /// Arguments of `ds4c compile`.
 #[derive(Args)]
@@ -32,6 +33,9 @@ pub struct Compile {
     output: PathBuf,
     #[command(flatten)]
     lowering: Lowering,
+    /// Languages that the plan has kernels in: of wgsl, ptx and hip, or none for the CPU only
+    #[arg(long, value_enum, value_name = "TARGETS", value_delimiter = ',', default_value = "wgsl,ptx,hip")]
+    target: Vec<TargetName>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
     #[arg(long)]
     contents: bool,
@@ -52,7 +56,7 @@ impl Compile {
         let options = self.lowering.options(&model.architecture);
         progress.set_message("compiling");
         let path = remembered_path(&self.model.model, &self.output);
-        let mut compiled = compile(&checkpoint, &model, &options, &path)?;
+        let mut compiled = compile(&checkpoint, &model, &options, &path, &TargetName::targets(&self.target))?;
         if self.contents {
             progress.set_message("hashing the weights");
             compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));

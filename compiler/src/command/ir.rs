@@ -52,7 +52,7 @@ impl Ir {
         }
         let model = Model::read(&checkpoint)?;
         let options = self.lowering.options(&model.architecture);
-        let compiled = compile(&checkpoint, &model, &options, &self.model.to_string_lossy())?;
+        let compiled = compile(&checkpoint, &model, &options, &self.model.to_string_lossy(), &[])?;
         self.write(&compiled.graph.view(), &compiled.plan.view())
     }
 

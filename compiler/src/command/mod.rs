@@ -6,6 +6,7 @@ mod compile;
 mod ir;
 mod report;
 mod show;
+mod show_kernels;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ds4_ir::diagnostic::codes;
 use ds4_ir::plan::PlanBytes;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::Target;
 use memmap2::Mmap;
 
 use crate::lower::{Activations, KvRows, Options, Sims};
@@ -116,6 +118,36 @@ impl EntryName {
             EntryName::Decode => "decode",
             EntryName::Prefill => "prefill",
         }
+    }
+}
+
+/// A target, by name.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TargetName {
+    /// For wgpu.
+    Wgsl,
+    /// For CUDA.
+    Ptx,
+    /// For HIP.
+    Hip,
+    /// No kernels: the plan is for the CPU only.
+    None,
+}
+
+impl TargetName {
+    /// The target; none for `none`.
+    fn target(self) -> Option<Target> {
+        match self {
+            TargetName::Wgsl => Some(Target::Wgsl),
+            TargetName::Ptx => Some(Target::Ptx),
+            TargetName::Hip => Some(Target::Hip),
+            TargetName::None => None,
+        }
+    }
+
+    /// The targets of a list, each once, in the order of plans.
+    fn targets(list: &[TargetName]) -> Vec<Target> {
+        Target::ALL.into_iter().filter(|&target| list.iter().any(|name| name.target() == Some(target))).collect()
     }
 }
 

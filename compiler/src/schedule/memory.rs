@@ -2,12 +2,9 @@
 
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::SlotRow;
 use ds4_ir::plan::check::lifetimes;
 use ds4_ir::plan::layout::Layout;
-
-/// Every slot begins at a multiple of this: a cache line.
-const ALIGN: u64 = 64;
+use ds4_ir::plan::{ALIGN, SlotRow};
 
 /// A stretch of the arena in use, until a launch.
 struct Taken {

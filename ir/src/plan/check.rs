@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::entity::Run;
 use crate::graph::{Graph, Value};
 use crate::op::Op;
+use crate::plan::ALIGN;
+use crate::plan::check_kernels::{check_dispatches, check_fields, check_kernels};
 use crate::plan::layout::{Layout, Root, layouts, lies_within, operand_within, start_within, stored_bytes};
 use crate::plan::tables::{EntryRow, Plan, SlotRow};
 use crate::verify::Facts;
@@ -18,6 +20,7 @@ pub fn check(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<Facts, String> {
     check_texts(plan)?;
     check_weights(graph, plan)?;
     check_states(graph, plan)?;
+    check_kernels(graph, plan)?;
     for entry in plan.entries {
         let name = plan.str(entry.name);
         check_entry(graph, plan, entry).map_err(|fault| format!("entry `{name}`: {fault}"))?;
@@ -25,11 +28,11 @@ pub fn check(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<Facts, String> {
     Ok(facts)
 }
 
-fn in_pool(run: Run, len: usize) -> bool {
+pub(super) fn in_pool(run: Run, len: usize) -> bool {
     (run.start as usize).checked_add(run.len as usize).is_some_and(|end| end <= len)
 }
 
-fn ensure(holds: bool, fault: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, fault: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(fault()) }
 }
 
@@ -56,6 +59,8 @@ fn check_weights(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
         ensure(in_pool(place.parts, plan.parts.len()), || format!("the parts of weight {i} do not exist"))?;
         check_weight(graph, plan, i)
             .ok_or_else(|| format!("weight `{}` does not lie inside its files", graph.name(graph.weights[i].name)))?;
+        check_fields(graph, plan, i)
+            .ok_or_else(|| format!("the fields of weight `{}` are no blocks", graph.name(graph.weights[i].name)))?;
     }
     Ok(())
 }
@@ -106,7 +111,7 @@ fn check_states(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
     for (i, place) in plan.state_places.iter().enumerate() {
         let wanted = stored_bytes(graph.states[i].ty, &graph.max_extents(graph.states[i].shape, none));
         let fits = wanted == Some(place.bytes)
-            && place.offset.is_multiple_of(64)
+            && place.offset.is_multiple_of(ALIGN)
             && place.offset < LARGEST
             && place.bytes < LARGEST;
         ensure(fits, || format!("the place of state {i} has a wrong size or alignment"))?;
@@ -127,7 +132,8 @@ fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(
     check_slots(graph, entry, slots, bounds)?;
     let layouts = layouts(graph, bounds, slots);
     let lives = check_launches(graph, plan, entry, slots, &layouts)?;
-    check_overlap(slots, &lives)
+    check_overlap(slots, &lives)?;
+    check_dispatches(graph, plan, entry, slots)
 }
 
 fn slot_index(slots: &[SlotRow], value: Value) -> Option<usize> {
@@ -144,7 +150,7 @@ fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: c
         let fits = wanted == Some(slot.bytes) && slot.offset < LARGEST && slot.bytes < LARGEST;
         ensure(fits, || format!("the slot of {v} has a wrong size"))?;
         if slot.within == v {
-            let inside = slot.offset.is_multiple_of(64) && slot.offset + slot.bytes <= entry.arena_bytes;
+            let inside = slot.offset.is_multiple_of(ALIGN) && slot.offset + slot.bytes <= entry.arena_bytes;
             ensure(inside, || format!("the slot of {v} leaves the arena"))?;
         } else {
             let outer = slot_index(slots, slot.within).map(|i| &slots[i]);

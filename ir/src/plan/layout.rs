@@ -276,11 +276,11 @@ fn merges_outermost(from: &[usize], from_symbolic: Vec<bool>, to: &[usize], to_s
     })
 }
 
-/// Bytes of a value stored with these extents: 4 an element; q8 as all codes, then, 64-byte aligned, all scales.
+/// Bytes of a value stored with these extents: 4 an element; q8 as all codes, then, aligned, all scales.
 pub fn stored_bytes(ty: crate::Type, extents: &[usize]) -> Option<u64> {
     let count = extents.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64))?;
     match ty {
-        crate::Type::Q8 => count.checked_next_multiple_of(64)?.checked_add(count / 32 * 4),
+        crate::Type::Q8 => count.checked_next_multiple_of(super::ALIGN)?.checked_add(count / 32 * 4),
         ty if ty.format().is_some() => None,
         _ => count.checked_mul(4),
     }
@@ -288,5 +288,5 @@ pub fn stored_bytes(ty: crate::Type, extents: &[usize]) -> Option<u64> {
 
 /// First byte of the scales of a stored q8 value with `count` elements.
 pub fn q8_scales_at(count: usize) -> usize {
-    count.next_multiple_of(64)
+    count.next_multiple_of(super::ALIGN as usize)
 }

@@ -6,6 +6,7 @@
 //! index, the graph ([`crate::verify`]), the launches and the memory ([`check`]).
 
 pub mod check;
+mod check_kernels;
 pub mod contents;
 pub mod file;
 pub mod layout;
@@ -14,11 +15,15 @@ pub mod tables;
 pub use file::{PlanBytes, write_plan};
 pub use layout::{Layout, Root};
 pub use tables::{
-    EntryRow, FileRow, LaunchRow, OptionRow, PartRow, Plan, PlanTables, SlotRow, StatePlaceRow, WeightPlaceRow,
+    BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, FileRow, KernelRow, LaunchRow, OptionRow, PartRow, Plan,
+    PlanTables, SlotRow, StatePlaceRow, WeightPlaceRow,
 };
 
 /// Version of the plan format. A reader takes this one only.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// Slots and states begin at a multiple of this: no device binds memory at a finer one.
+pub const ALIGN: u64 = 256;
 
 /// Name of the numeric contract that plans of this compiler obey.
 pub const CONTRACT: &str = "rn32-v1";

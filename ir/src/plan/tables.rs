@@ -1,5 +1,6 @@
 //! The plan's own tables.
 
+use crate::dim::Dim;
 use crate::entity::Run;
 use crate::graph::Value;
 
@@ -12,8 +13,10 @@ crate::entities! {
     Device = "dev";
     /// An entry point: decode of one column, decode of several, prefill.
     Entry = "e";
-    /// A launch: an interval of values that one kernel computes.
+    /// A launch: an interval of values that is computed together.
     Launch = "l";
+    /// A kernel of devices.
+    Kernel = "k";
 }
 
 /// An option or fact of the compilation, as text: `activations` = `q8`, `compiler` = `0.1.0`.
@@ -66,6 +69,19 @@ pub struct WeightPlaceRow {
     pub scale_rows: u32,
     /// Columns that share a scale (0 where the format has none).
     pub scale_cols: u32,
+    /// How a device stores a row, in `weight_fields`: from every block of the row these bytes, field after field, each field
+    /// padded to a whole word. Empty where the tensor's bytes stay as they are.
+    pub fields: Run,
+}
+
+/// Bytes of a block that are stored together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct FieldRow {
+    /// First byte within the block.
+    pub begin: u32,
+    /// Byte behind the last.
+    pub end: u32,
 }
 
 /// An entry point.
@@ -97,6 +113,84 @@ pub struct LaunchRow {
     /// Its values in `launch_values`, ascending; the last one at least is stored. Views need no launch and are not
     /// listed; an interior value without a slot exists inside the launch only.
     pub values: Run,
+    /// Its kernels on a device, in `dispatches`, in their order; none in a plan for the CPU only.
+    pub dispatches: Run,
+}
+
+/// One use of a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct DispatchRow {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// What its arguments are bound to, in `bindings`.
+    pub bindings: Run,
+}
+
+/// What an argument is bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct BindingRow {
+    /// One of [`binding`].
+    pub kind: u32,
+    /// The value, state, weight or constant; 0 where the kind says it all.
+    pub id: u32,
+}
+
+/// Kinds of bindings.
+pub mod binding {
+    /// The slot of a value.
+    pub const SLOT: u32 = 0;
+    /// The codes of a stored q8 value.
+    pub const CODES: u32 = 1;
+    /// The scales of a stored q8 value.
+    pub const SCALES: u32 = 2;
+    /// A state.
+    pub const STATE: u32 = 3;
+    /// A tensor of the checkpoint, its rows stored by its fields.
+    pub const WEIGHT: u32 = 4;
+    /// The E8M0 scales of a tensor, part after part.
+    pub const WEIGHT_SCALES: u32 = 5;
+    /// A table of the plan.
+    pub const CONSTANT: u32 = 6;
+    /// The magnitudes of `iq2_xxs`, 256 rows of 8 bytes.
+    pub const MAGNITUDES: u32 = 7;
+    /// The token ids of the step, a word each.
+    pub const TOKENS: u32 = 8;
+}
+
+/// A kernel: a text for each target of the plan. Kernels that differ in their arguments only are one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct KernelRow {
+    /// Its name, from the first value that it computes; no two kernels of a plan share one.
+    pub name: Text,
+    /// Its entry point.
+    pub entry: Text,
+    /// Lanes of a workgroup.
+    pub lanes: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Lanes that exchange values, 0 if none do: the device needs subgroups at least so wide.
+    pub exchange: u32,
+    /// Arguments behind the step's block.
+    pub arguments: u32,
+    /// Axes of its grid, slowest first, in `extents`.
+    pub grid: Run,
+}
+
+/// A number that a step chooses: `ceil(times * min(word, most) / per)`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct ExtentRow {
+    /// Place of the word in the step's block; `u32::MAX` if it is `most`.
+    pub word: u32,
+    /// Largest value of the word.
+    pub most: u32,
+    /// Factor.
+    pub times: u32,
+    /// Divisor, not zero.
+    pub per: u32,
 }
 
 /// A stored value of an entry point.
@@ -154,8 +248,26 @@ crate::tables! {
     224 state_places: StatePlaceRow;
     /// Largest `position + columns`: one row.
     225 context: u32;
+    /// Fields of all weights.
+    226 weight_fields: FieldRow;
     /// The tokenizer in the JSON form of the `tokenizers` crate.
     230 tokenizer: u8;
+    /// Dimensions whose values stand in the step's block, behind the bits of 0.0 and -0.0.
+    240 step_dims: Dim;
+    /// Kernels.
+    241 kernels: KernelRow;
+    /// Axes of all grids.
+    242 extents: ExtentRow;
+    /// Names of the targets that each kernel has a text for.
+    243 targets: Text;
+    /// Texts of the kernels, in `source_text`: for each kernel one a target.
+    244 sources: Run;
+    /// UTF-8 of all sources.
+    245 source_text: u8;
+    /// Uses of kernels.
+    246 dispatches: DispatchRow;
+    /// Bindings of all uses.
+    247 bindings: BindingRow;
 }
 
 impl<'a> Plan<'a> {
@@ -173,6 +285,23 @@ impl<'a> Plan<'a> {
     pub fn entry(&self, name: &str) -> Option<(Entry, &'a EntryRow)> {
         let index = self.entries.iter().position(|row| self.str(row.name) == name)?;
         Some((Entry(index as u32), &self.entries[index]))
+    }
+
+    /// The text of a kernel for target number `target` of the plan.
+    pub fn source(&self, kernel: Kernel, target: usize) -> &'a str {
+        let run = self.sources[kernel.0 as usize * self.targets.len() + target];
+        std::str::from_utf8(run.of(self.source_text)).unwrap_or("\u{fffd}")
+    }
+
+    /// The number of a target by its name.
+    pub fn target(&self, name: &str) -> Option<usize> {
+        self.targets.iter().position(|&text| self.str(text) == name)
+    }
+
+    /// The words of the step's block; `value` gives that of a dimension.
+    pub fn step_words(&self, value: impl Fn(Dim) -> u32) -> Vec<u32> {
+        let zeros = [0.0f32.to_bits(), (-0.0f32).to_bits()];
+        zeros.into_iter().chain(self.step_dims.iter().map(|&dim| value(dim))).collect()
     }
 
     /// The bounds of an entry point.

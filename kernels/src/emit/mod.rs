@@ -14,6 +14,7 @@
 //! The text is made to be read: names come from the schedule, one comment line says which value is computed, what is used
 //! twice or is too long for a line gets a name of its own.
 
+pub mod hip;
 mod names;
 pub mod ptx;
 pub mod structured;
@@ -48,6 +49,11 @@ impl StepBlock {
         dims.sort();
         dims.dedup();
         StepBlock { dims }
+    }
+
+    /// The dimensions, in the order of their words.
+    pub fn dims(&self) -> &[Dim] {
+        &self.dims
     }
 
     /// The place of a dimension's word.

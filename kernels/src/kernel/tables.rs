@@ -36,7 +36,7 @@ impl ExprRow {
 }
 
 /// A local.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LocalRow {
     /// Its type.
     pub ty: Type,
@@ -101,7 +101,7 @@ pub enum Access {
 }
 
 /// An argument, or an array of the workgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryRow {
     /// Where it lives.
     pub space: Space,
@@ -116,7 +116,7 @@ pub struct MemoryRow {
 }
 
 /// A statement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stmt {
     /// Names a value.
     Let {
@@ -233,7 +233,7 @@ impl Stmt {
 }
 
 /// One kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Kernel {
     /// Name for a reader, from the span of its last value and what the schedule does.
     pub name: String,

@@ -10,6 +10,7 @@
 //! and so is a header that does not fold the grid as all headers do. It knows nothing of the kernel that was printed.
 
 mod header;
+pub mod hip;
 pub mod ptx;
 pub mod raw;
 mod recover;

@@ -32,7 +32,7 @@ pub(crate) struct Language {
 }
 
 /// The languages in which every test of the bench runs its kernels again, printed and read.
-pub(crate) const LANGUAGES: [Language; 2] = [
+pub(crate) const LANGUAGES: [Language; 3] = [
     Language {
         target: Target::Wgsl,
         emit: emit::wgsl::emit,
@@ -46,6 +46,12 @@ pub(crate) const LANGUAGES: [Language; 2] = [
             emit::ptx::tests::broken_rule(text).or_else(|| read::ptx::tests::changes::untried_line(text))
         },
         read: read::ptx::read,
+    },
+    Language {
+        target: Target::Hip,
+        emit: emit::hip::emit,
+        broken_rule: emit::hip::tests::broken_rule,
+        read: read::hip::read,
     },
 ];
 

@@ -31,7 +31,7 @@ impl WeightLayout {
     }
 
     /// The bytes of a block that each field takes, in the order of the fields; none where bytes stay as they are.
-    fn fields(&self) -> &'static [Range<usize>] {
+    pub fn fields(&self) -> &'static [Range<usize>] {
         match self.format {
             Format::Q8_0 => &[2..34, 0..2],
             Format::IQ2_XXS => &[2..66, 0..2],

@@ -49,14 +49,15 @@ fn list_devices(json: bool, out: &mut dyn Write) -> Result<(), Diagnostic> {
 }
 
 fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
-    arguments.device.unwrap_or_default().check(&Cache::of_user())?;
+    let backend = arguments.device.unwrap_or_default().open(&Cache::of_user())?;
     let options = OpenOptions {
         model: arguments.model.clone(),
         threads: arguments.threads,
         isa: arguments.isa.as_deref().map(isa).transpose()?,
         contents: arguments.contents,
     };
-    let mut session = Session::open(arguments.plan.as_deref().unwrap_or(Path::new("")), &options)?;
+    let plan = arguments.plan.as_deref().unwrap_or(Path::new(""));
+    let mut session = Session::open_on(plan, &options, backend)?;
     if let Some(note) = larger_than_memory(&session) {
         let _ = writeln!(io::stderr(), "{note}");
     }

@@ -15,14 +15,15 @@ pub(super) fn rates(outcome: &Outcome) -> String {
 
 /// A small table.
 pub(super) fn table(facts: &Facts, measured: &Measured) -> String {
-    let Facts { model, plan, plan_hash, threads, isa, .. } = facts;
+    let Facts { model, plan, plan_hash, device, launches, .. } = facts;
     let hash: String = plan_hash.chars().take(16).collect();
     [
         format!("model    {model}"),
         format!("plan     {plan}, hash {hash}"),
-        format!("machine  {threads} threads, {isa}"),
+        format!("device   {device}"),
         line("prefill", &measured.prefill),
         line("decode", &measured.decode),
+        format!("step     {launches:6} launches {:8.3} ms", measured.decode.milliseconds()),
     ]
     .map(|line| line + "\n")
     .concat()
@@ -33,21 +34,23 @@ fn line(name: &str, phase: &Phase) -> String {
     format!("{name:8} {tokens:6} tokens {seconds:10.3} s {rate:10.2} tokens/s")
 }
 
-/// One object: the plan, the machine, and for each phase tokens, seconds and tokens per second.
+/// One object: the plan, the device, and for each phase tokens, steps, and their rates.
 pub(super) fn json(facts: &Facts, measured: &Measured) -> String {
     let phase = |phase: &Phase| {
         json!({
             "tokens": phase.tokens,
             "seconds": phase.time.as_secs_f64(),
             "tokens_per_second": phase.rate(),
+            "steps": phase.steps,
+            "milliseconds_per_step": phase.milliseconds(),
         })
     };
     let object = json!({
         "model": facts.model,
         "plan": facts.plan,
         "plan_hash": facts.plan_hash,
-        "threads": facts.threads,
-        "isa": facts.isa,
+        "device": facts.device,
+        "launches_per_decode_step": facts.launches,
         "prefill": phase(&measured.prefill),
         "decode": phase(&measured.decode),
     });

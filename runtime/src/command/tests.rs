@@ -212,7 +212,7 @@ fn a_measurement_is_printed() {
 
 #[test]
 fn forms_of_a_measurement() {
-    let phase = |tokens, millis| Phase { tokens, time: std::time::Duration::from_millis(millis) };
+    let phase = |tokens, millis| Phase { tokens, time: std::time::Duration::from_millis(millis), steps: tokens };
     let measured = Measured { prefill: phase(512, 2500), decode: phase(64, 4000) };
     let facts = Fake::new().facts;
     insta::assert_snapshot!(report::table(&facts, &measured) + &report::json(&facts, &measured));

@@ -4,6 +4,7 @@
 //! select     `--device` and its meaning
 //! list       `--list-devices`
 //! driver     whether the drivers of CUDA, HIP and Vulkan are there
+//! exec       executes plans through a backend
 //! probe      the conformance probe
 //! backend    what the executor asks of a device
 //! wgpu       devices through Vulkan
@@ -12,11 +13,12 @@
 //! cache      what is kept between runs
 //! ```
 //!
-//! The unit of work is the text of a kernel, buffers, and a grid; plans are not known here.
+//! For a backend the unit of work is the text of a kernel, buffers, and a grid; plans are known to `exec` only.
 
 pub mod backend;
 pub mod cache;
 pub mod driver;
+pub mod exec;
 pub mod list;
 pub mod probe;
 pub mod select;

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
 
+use super::backend::Backend;
 use super::cache::Cache;
 use super::driver::Driver;
 use super::probe;
-use super::wgpu::{Adapters, Device};
+use super::wgpu::{Adapters, Device, WgpuBackend};
 
 /// A device by name: `cpu`, `wgpu`, `wgpu:1`, `cuda:0`, `hip:2`. Without a number, the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,15 +58,17 @@ impl fmt::Display for Choice {
 }
 
 impl Choice {
-    /// An error if plans cannot be executed on this device, for the first reason that applies: its driver is missing,
-    /// there is no such device, it does not keep the contract, or this program does not execute plans there yet.
-    pub fn check(self, cache: &Cache) -> Result<(), Diagnostic> {
+    /// The device, opened and probed; none for the CPU.
+    ///
+    /// # Errors
+    /// The first reason that applies: its driver is missing, there is no such device, it does not keep the contract, or this
+    /// program does not execute plans there yet.
+    pub fn open(self, cache: &Cache) -> Result<Option<Box<dyn Backend>>, Diagnostic> {
         match self {
-            Choice::Cpu => Ok(()),
+            Choice::Cpu => Ok(None),
             Choice::Wgpu(number) => {
                 Driver::Vulkan.find().map_err(|reason| missing(self, Driver::Vulkan, &reason))?;
-                check_wgpu(number, cache)?;
-                Err(unused(self))
+                Ok(Some(Box::new(open_wgpu(number, cache)?)))
             }
             Choice::Cuda(_) => Err(without_backend(self, Driver::Cuda)),
             Choice::Hip(_) => Err(without_backend(self, Driver::Hip)),
@@ -73,11 +76,12 @@ impl Choice {
     }
 }
 
-fn check_wgpu(number: usize, cache: &Cache) -> Result<(), Diagnostic> {
+fn open_wgpu(number: usize, cache: &Cache) -> Result<WgpuBackend, Diagnostic> {
     let device = Device::open(&Adapters::find(), number, cache)?;
     let verdict = probe::verdict(&device, cache)?;
     device.keep_pipelines();
-    verdict.check(&device.about().name)
+    verdict.check(&device.about().name)?;
+    Ok(WgpuBackend::new(device, number))
 }
 
 fn without_backend(choice: Choice, driver: Driver) -> Diagnostic {
@@ -138,6 +142,6 @@ mod tests {
             unused(Choice::Cuda(2)),
         ];
         insta::assert_snapshot!(texts.map(|text| text.to_string()).join("\n\n"));
-        Choice::Cpu.check(&Cache::none()).unwrap();
+        assert!(Choice::Cpu.open(&Cache::none()).unwrap().is_none());
     }
 }

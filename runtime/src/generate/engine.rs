@@ -34,10 +34,10 @@ pub struct Facts {
     pub begin: Option<u32>,
     /// Tokens that end a text.
     pub end: Vec<u32>,
-    /// Threads that execute.
-    pub threads: usize,
-    /// Instruction-set level.
-    pub isa: String,
+    /// What executes: `cpu, 2 threads, avx2`, or the name of a device.
+    pub device: String,
+    /// Kernels that a step of one token launches.
+    pub launches: usize,
 }
 
 /// A named value of the last step.

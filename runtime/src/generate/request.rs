@@ -41,6 +41,8 @@ pub struct Phase {
     pub tokens: usize,
     /// Time of the steps and of choosing tokens; not of printing or writing.
     pub time: Duration,
+    /// Number of steps.
+    pub steps: usize,
 }
 
 impl Phase {
@@ -50,7 +52,13 @@ impl Phase {
         let result = work();
         self.time += start.elapsed();
         self.tokens += tokens;
+        self.steps += 1;
         result
+    }
+
+    /// Milliseconds of a step on average; 0 if there was none.
+    pub fn milliseconds(&self) -> f64 {
+        1000.0 * self.time.as_secs_f64() / self.steps.max(1) as f64
     }
 
     /// Tokens per second; 0 if nothing was fed.

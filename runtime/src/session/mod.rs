@@ -3,6 +3,7 @@
 //! ```text
 //! open     the plan and the model's files: mapped, checked, prepared
 //! mod      steps and logits
+//! runner   what executes: the CPU's executor, or a device's
 //! taps     named values of each step
 //! nan      where a NaN in the logits came from
 //! engine   what generation asks of a session
@@ -11,6 +12,7 @@
 mod engine;
 mod nan;
 mod open;
+mod runner;
 mod taps;
 
 use ds4_ir::diagnostic::codes;
@@ -19,10 +21,11 @@ use ds4_ir::plan::{Plan, PlanBytes};
 use ds4_ir::{Diagnostic, Place, Step};
 use memmap2::Mmap;
 
-use crate::cpu::exec::{Executor, Reader};
 use crate::generate::{Facts, Width};
+use crate::reader::{Observer, Reader, View};
 
 pub use open::OpenOptions;
+pub use runner::Runner;
 pub use taps::TapValue;
 
 use taps::Taps;
@@ -43,7 +46,7 @@ struct Entry {
 pub struct Session {
     plan: PlanBytes<Mmap>,
     facts: Facts,
-    executor: Executor,
+    runner: Box<dyn Runner>,
     /// Ascending by columns.
     entries: Vec<Entry>,
     position: usize,
@@ -73,7 +76,7 @@ impl Session {
 
     /// Begins a new sequence.
     pub fn reset(&mut self) {
-        self.executor.clear_states();
+        self.runner.clear_states();
         self.position = 0;
         self.last = None;
         self.taps.clear();
@@ -98,7 +101,7 @@ impl Session {
     /// Kernels that a step of this many columns runs, if an entry point takes it.
     pub fn kernel_count(&self, columns: usize) -> Option<usize> {
         let entry = self.entry(columns, 0)?;
-        Some(self.executor.kernel_count(self.entries[entry].index))
+        Some(self.runner.kernel_count(self.entries[entry].index))
     }
 
     /// Feeds tokens at the positions that follow; `outputs` of them, the last ones, get logits. The smallest entry
@@ -110,20 +113,15 @@ impl Session {
         let at = self.check_step(tokens, outputs)?;
         let step = Step { position: self.position as u32, columns: tokens.len() as u32, outputs: outputs as u32 };
         self.last = None;
-        let (graph, _) = self.plan.tables()?;
+        let (graph, plan) = self.plan.tables()?;
         let entry = &self.entries[at];
         self.taps.begin(at, step);
+        let taps_wanted = !self.taps.is_empty();
         let taps = &mut self.taps;
-        match taps.is_empty() {
-            true => self.executor.run(&graph, entry.index, step, tokens, None)?,
-            false => self.executor.run(
-                &graph,
-                entry.index,
-                step,
-                tokens,
-                Some(&mut |value, view| taps.keep(graph.dims, value, view)),
-            )?,
-        }
+        let mut keep = |value, view: View<'_>| taps.keep(graph.dims, value, view);
+        let after: Option<&mut Observer<'_>> = if taps_wanted { Some(&mut keep) } else { None };
+        self.runner.run(&graph, &plan, entry.index, step, tokens, after)?;
+        self.runner.output(&graph, &entry.logits, step)?;
         self.finish(at, step, tokens)
     }
 
@@ -131,7 +129,7 @@ impl Session {
     fn finish(&mut self, at: usize, step: Step, tokens: &[u32]) -> Result<(), Diagnostic> {
         let (graph, _) = self.plan.tables()?;
         let reader = &self.entries[at].logits;
-        let view = self.executor.view();
+        let view = self.runner.view();
         self.logits.clear();
         let in_place = reader.slice(graph.dims, step, view);
         if in_place.is_none() {
@@ -156,7 +154,7 @@ impl Session {
         let (Some((at, step)), Ok((graph, _))) = (self.last, self.plan.tables()) else {
             return &[];
         };
-        let view = self.executor.view();
+        let view = self.runner.view();
         match self.entries[at].logits.slice(graph.dims, step, view) {
             Some(words) => bytemuck::cast_slice(words),
             None => &self.logits,

@@ -7,7 +7,7 @@ use ds4_ir::verify::{Facts, Guard};
 use ds4_ir::{Diagnostic, Place, Step, Value};
 
 use super::Session;
-use crate::cpu::exec::View;
+use crate::reader::View;
 
 impl Session {
     /// Runs the step again and names the first value that has a NaN.
@@ -26,7 +26,7 @@ impl Session {
         let (graph, plan, facts) = self.plan.verified()?;
         let index = self.entries[at].index;
         let watched = watched(&graph, &facts);
-        let readers = self.executor.readers(&graph, &plan, index, &watched);
+        let readers = self.runner.readers(&graph, &plan, index, &watched);
         let mut first = None;
         let mut words = Vec::new();
         let mut look = |value: Value, view: View<'_>| {
@@ -43,8 +43,7 @@ impl Session {
                 first = Some(value);
             }
         };
-        let executor = &mut self.executor;
-        executor.run(&graph, index, step, tokens, Some(&mut look))?;
+        self.runner.run(&graph, &plan, index, step, tokens, Some(&mut look))?;
         Ok(match first {
             Some(value) => describe(&graph, value),
             None => "the logits".into(),

@@ -11,9 +11,11 @@ use ds4_ir::{Diagnostic, Place};
 use memmap2::Mmap;
 
 use super::taps::Taps;
-use super::{Entry, Session};
+use super::{Entry, Runner, Session};
 use crate::cpu::exec::{Executor, FileBytes};
 use crate::cpu::products::Isa;
+use crate::device::backend::Backend;
+use crate::device::exec::DeviceExecutor;
 use crate::generate::{Facts, Width};
 
 /// How a session is opened.
@@ -30,12 +32,24 @@ pub struct OpenOptions {
 }
 
 impl Session {
-    /// Opens a plan with its model.
+    /// Opens a plan with its model, to run on the CPU.
     ///
     /// # Errors
     /// The plan or the model's files cannot be read, are damaged or do not belong together, or the machine refuses
     /// memory or threads.
     pub fn open(plan: &Path, options: &OpenOptions) -> Result<Session, Diagnostic> {
+        Session::open_on(plan, options, None)
+    }
+
+    /// Opens a plan with its model, to run on a device, or on the CPU if there is none.
+    ///
+    /// # Errors
+    /// As [`Session::open`]; and the plan has no kernels for the device, or the device is too small.
+    pub fn open_on(
+        plan: &Path,
+        options: &OpenOptions,
+        backend: Option<Box<dyn Backend>>,
+    ) -> Result<Session, Diagnostic> {
         let name = plan.display().to_string();
         let bytes = PlanBytes::open(map(plan)?, &name)?;
         let (graph, tables, _) = bytes.verified()?;
@@ -44,22 +58,22 @@ impl Session {
         if options.contents {
             check_contents(&tables, &files, &name)?;
         }
-        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = options.threads.unwrap_or_else(cores);
-        let isa = options.isa.unwrap_or_else(Isa::best);
-        let executor = Executor::new(&graph, &tables, files, threads, isa)?;
-        let entries = entries(&graph, &tables, &executor, &name)?;
+        let runner = match backend {
+            None => on_cpu(&graph, &tables, files, options)?,
+            Some(backend) => Box::new(DeviceExecutor::new(&graph, &tables, &files, backend)?),
+        };
+        let entries = entries(&graph, &tables, &*runner, &name)?;
         let plan_hash = blake3::hash(&map(plan)?).to_hex().to_string();
         let facts = Facts {
             plan_hash,
-            threads: executor.threads(),
-            isa: isa.name().into(),
+            device: runner.device(),
+            launches: entries.first().map_or(0, |entry| runner.kernel_count(entry.index)),
             files: paths,
             ..facts(&tables, &entries, &name)?
         };
         Ok(Session {
             facts,
-            executor,
+            runner,
             entries,
             position: 0,
             last: None,
@@ -68,6 +82,18 @@ impl Session {
             plan: bytes,
         })
     }
+}
+
+fn on_cpu(
+    graph: &Graph<'_>,
+    plan: &Plan<'_>,
+    files: Vec<FileBytes>,
+    options: &OpenOptions,
+) -> Result<Box<dyn Runner>, Diagnostic> {
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = options.threads.unwrap_or_else(cores);
+    let isa = options.isa.unwrap_or_else(Isa::best);
+    Ok(Box::new(Executor::new(graph, plan, files, threads, isa)?))
 }
 
 fn map(path: &Path) -> Result<Mmap, Diagnostic> {
@@ -156,7 +182,7 @@ fn check_contents(plan: &Plan<'_>, files: &[FileBytes], name: &str) -> Result<()
 }
 
 /// The entry points with their logits, ascending by columns.
-fn entries(graph: &Graph<'_>, plan: &Plan<'_>, executor: &Executor, name: &str) -> Result<Vec<Entry>, Diagnostic> {
+fn entries(graph: &Graph<'_>, plan: &Plan<'_>, runner: &dyn Runner, name: &str) -> Result<Vec<Entry>, Diagnostic> {
     let missing = |what: &str| {
         Diagnostic::new(codes::PLAN_FACT, format!("the plan lacks {what}"))
             .at(Place::file(name))
@@ -165,7 +191,7 @@ fn entries(graph: &Graph<'_>, plan: &Plan<'_>, executor: &Executor, name: &str) 
     let logits = graph.output("logits").ok_or_else(|| missing("the output `logits`"))?;
     let mut entries = Vec::new();
     for (index, row) in plan.entries.iter().enumerate() {
-        let reader = executor.readers(graph, plan, index, &[logits]).pop();
+        let reader = runner.readers(graph, plan, index, &[logits]).pop();
         let reader = reader.flatten().filter(|r| r.ty == ds4_ir::Type::F32);
         entries.push(Entry {
             index,
@@ -202,7 +228,7 @@ fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagno
         prefill: entries[wide].width,
         begin: option("model.bos").parse().ok(),
         end: option("model.eos").split(',').filter_map(|id| id.trim().parse().ok()).collect(),
-        threads: 0,
-        isa: String::new(),
+        device: String::new(),
+        launches: 0,
     })
 }

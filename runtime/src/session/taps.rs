@@ -7,7 +7,7 @@ use ds4_ir::op::Type;
 use ds4_ir::{Diagnostic, Place, Step, Value};
 
 use super::Session;
-use crate::cpu::exec::{Reader, View};
+use crate::reader::{Reader, View};
 
 /// A named value of the last step.
 #[derive(Clone, PartialEq, Debug)]
@@ -116,7 +116,7 @@ impl Session {
         let row = graph.named.iter().find(|row| graph.name(row.name) == name);
         let value = row.ok_or_else(|| unmatched("no such name"))?.value;
         let readers = self.entries.iter().map(|entry| {
-            let readers = self.executor.readers(&graph, &plan, entry.index, &[value]);
+            let readers = self.runner.readers(&graph, &plan, entry.index, &[value]);
             let reader = readers.into_iter().next().flatten();
             reader.ok_or_else(|| unmatched("a value without memory"))
         });

@@ -6,7 +6,7 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::Graph;
 use ds4_ir::op::Op;
 use ds4_ir::plan::layout::{layouts, stored_bytes};
-use ds4_ir::plan::{EntryRow, Plan, SlotRow};
+use ds4_ir::plan::{ALIGN, EntryRow, Plan, SlotRow};
 use ds4_ir::{Diagnostic, Place as SourcePlace, Value};
 
 use super::extents::Extents;
@@ -128,7 +128,7 @@ fn interiors(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Extra {
 fn with_extra(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, extra: &Extra) -> Result<Vec<SlotRow>, Diagnostic> {
     let mut slots = entry.slots.of(plan.slots).to_vec();
     let bounds = plan.bounds(entry);
-    let first = entry.arena_bytes.next_multiple_of(64);
+    let first = entry.arena_bytes.next_multiple_of(ALIGN);
     let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
     for (&value, launches) in &extra.launches {
         let extents = graph.max_extents(graph.value_shape[value.0 as usize], bounds);
@@ -137,7 +137,7 @@ fn with_extra(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, extra: &Extr
         let end = |l: &usize| ends.get(l).copied().unwrap_or(first);
         let offset = launches.iter().map(end).max().unwrap_or(first);
         for &launch in launches {
-            ends.insert(launch, (offset + bytes).next_multiple_of(64));
+            ends.insert(launch, (offset + bytes).next_multiple_of(ALIGN));
         }
         slots.push(SlotRow { value, within: value, offset, bytes });
     }

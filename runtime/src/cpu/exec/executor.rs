@@ -16,6 +16,9 @@ use super::width::Width;
 use super::wire::Memory;
 use crate::cpu::products::Isa;
 use crate::cpu::team::Team;
+#[cfg(test)]
+use crate::reader::readers;
+use crate::reader::{Observer, View, anonymous};
 
 /// Launches that take less than this stay on the calling thread.
 const SHARED_NANOSECONDS: usize = 50_000;
@@ -181,7 +184,7 @@ impl Executor {
         step: Step,
     ) -> Vec<u32> {
         let mut words = Vec::new();
-        if let Some(Some(reader)) = self.readers(graph, plan, entry, &[v]).first() {
+        if let Some(Some(reader)) = readers(graph, plan, entry, self.slots(entry), &[v]).first() {
             reader.read(graph.dims, step, self.view(), &mut words);
         }
         words
@@ -201,18 +204,6 @@ impl Executor {
     pub fn clear_states(&mut self) {
         self.state.fill(0);
     }
-}
-
-/// Looks at memory behind a kernel that stored a value.
-pub type Observer<'a> = dyn FnMut(Value, View<'_>) + 'a;
-
-/// The memory of an executor, to look at.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    /// Intermediate values, at the offsets of their slots.
-    pub arena: &'a [u8],
-    /// States, at the offsets of their places.
-    pub state: &'a [u8],
 }
 
 /// What a kernel runs with.
@@ -268,17 +259,6 @@ fn check_files(plan: &Plan<'_>, files: &[&[u8]]) -> Result<(), Diagnostic> {
     }
     assert_eq!(plan.files.len(), files.len(), "the caller maps every file of the plan");
     Ok(())
-}
-
-/// Memory that the system gives page by page as it is touched; all zeros at first.
-fn anonymous(bytes: u64) -> Result<MmapMut, Diagnostic> {
-    let refused = |found: String| {
-        Diagnostic::new(codes::MEMORY, "there is not enough memory for the plan")
-            .wanted(format!("{bytes} bytes"), found)
-            .help("compile for a shorter context or for fewer columns at a time")
-    };
-    let len = usize::try_from(bytes.max(64)).map_err(|error| refused(error.to_string()))?;
-    MmapMut::map_anon(len).map_err(|error| refused(error.to_string()))
 }
 
 fn no_threads(error: std::io::Error) -> Diagnostic {

@@ -16,7 +16,6 @@
 //! map reduce matrix_product row_product rows quantise choose moves the kernels
 //! prepare         from values to kernels
 //! entry, executor programs of the entry points, and running them
-//! reader          outputs and taps
 //! ```
 
 mod access;
@@ -31,7 +30,6 @@ mod moves;
 mod nest;
 mod prepare;
 mod quantise;
-mod reader;
 mod reduce;
 mod row_product;
 mod rows;
@@ -41,8 +39,7 @@ mod weights;
 mod width;
 mod wire;
 
-pub use executor::{Executor, FileBytes, Observer, View};
-pub use reader::Reader;
+pub use executor::{Executor, FileBytes};
 
 #[cfg(test)]
 pub(crate) mod tests;

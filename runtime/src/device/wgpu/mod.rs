@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! adapter    what this machine has
+//! backend    what the executor asks of a device
 //! device     an opened adapter: pipelines, bindings, submissions
 //! memory     arenas: upload in pieces, reading back
 //! pipeline   strict modules made executable, and the cache of that on disk
@@ -11,6 +12,7 @@
 //! ```
 
 mod adapter;
+mod backend;
 mod device;
 mod fault;
 mod limits;
@@ -19,6 +21,7 @@ mod pipeline;
 mod wait;
 
 pub use adapter::{About, Adapters, Limits};
+pub use backend::WgpuBackend;
 pub use device::{Device, Launch};
 pub use memory::{Arena, Piece};
 pub use pipeline::{Bound, Pipeline};

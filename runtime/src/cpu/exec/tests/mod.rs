@@ -124,6 +124,7 @@ impl Checkpoint {
                 parts: Run::push(&mut plan.parts, &parts),
                 scale_rows: t.scale_rows as u32,
                 scale_cols: t.scale_cols as u32,
+                fields: Run::default(),
             });
         }
     }
@@ -236,12 +237,12 @@ pub(crate) fn plan(
     match storing {
         Storing::Fused => {
             let values = Run::push(&mut plan.launch_values, &launched);
-            plan.launches.push(LaunchRow { device: Device(0), values });
+            plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
         }
         _ => {
             for v in launched {
                 let values = Run::push(&mut plan.launch_values, &[v]);
-                plan.launches.push(LaunchRow { device: Device(0), values });
+                plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
             }
         }
     }

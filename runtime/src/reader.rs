@@ -1,13 +1,25 @@
-//! Looking at values: outputs and taps.
+//! Looking at values in the memory of an executor: outputs and taps.
 
+use ds4_ir::diagnostic::codes;
 use ds4_ir::dim::{DimRow, dim_value};
 use ds4_ir::graph::Graph;
 use ds4_ir::op::{Op, Type};
 use ds4_ir::plan::layout::layouts;
-use ds4_ir::plan::{Plan, Root};
-use ds4_ir::{Dim, Step, Value};
+use ds4_ir::plan::{Plan, Root, SlotRow};
+use ds4_ir::{Diagnostic, Dim, Step, Value};
+use memmap2::MmapMut;
 
-use super::executor::{Executor, View};
+/// The memory of an executor, to look at.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Intermediate values, at the offsets of their slots.
+    pub arena: &'a [u8],
+    /// States, at the offsets of their places.
+    pub state: &'a [u8],
+}
+
+/// Looks at memory behind a kernel that stored a value.
+pub type Observer<'a> = dyn FnMut(Value, View<'_>) + 'a;
 
 /// Where the elements of a value can be seen.
 #[derive(Clone, Debug)]
@@ -30,34 +42,37 @@ enum Memory {
     State(usize),
 }
 
-impl Executor {
-    /// Readers of values at an entry point; `None` for a value that has no memory of words there.
-    pub fn readers(&self, graph: &Graph<'_>, plan: &Plan<'_>, entry: usize, values: &[Value]) -> Vec<Option<Reader>> {
-        let slots = self.slots(entry);
-        let found = layouts(graph, plan.bounds(&plan.entries[entry]), slots);
-        let reader = |&v: &Value| {
-            let layout = found[v.0 as usize].as_ref()?;
-            graph.ty(v).scalar()?;
-            let memory = match layout.root {
-                Root::Slot(owner) => {
-                    let at = slots.binary_search_by_key(&owner, |s| s.value).ok()?;
-                    Memory::Arena(slots[at].offset as usize)
-                }
-                Root::State(state) => Memory::State(plan.state_places[state.0 as usize].offset as usize),
-                _ => return None,
-            };
-            Some(Reader {
-                ty: graph.ty(v),
-                roots: roots(graph, v),
-                memory,
-                offset: layout.offset,
-                strides: layout.strides.clone(),
-                shifts: layout.shifts.clone(),
-                dims: graph.dims_of(v).to_vec(),
-            })
+/// Readers of values at an entry point whose slots are these; `None` for a value that has no memory of words there.
+pub fn readers(
+    graph: &Graph<'_>,
+    plan: &Plan<'_>,
+    entry: usize,
+    slots: &[SlotRow],
+    values: &[Value],
+) -> Vec<Option<Reader>> {
+    let found = layouts(graph, plan.bounds(&plan.entries[entry]), slots);
+    let reader = |&v: &Value| {
+        let layout = found[v.0 as usize].as_ref()?;
+        graph.ty(v).scalar()?;
+        let memory = match layout.root {
+            Root::Slot(owner) => {
+                let at = slots.binary_search_by_key(&owner, |s| s.value).ok()?;
+                Memory::Arena(slots[at].offset as usize)
+            }
+            Root::State(state) => Memory::State(plan.state_places[state.0 as usize].offset as usize),
+            _ => return None,
         };
-        values.iter().map(reader).collect()
-    }
+        Some(Reader {
+            ty: graph.ty(v),
+            roots: roots(graph, v),
+            memory,
+            offset: layout.offset,
+            strides: layout.strides.clone(),
+            shifts: layout.shifts.clone(),
+            dims: graph.dims_of(v).to_vec(),
+        })
+    };
+    values.iter().map(reader).collect()
 }
 
 /// The computed values that a value is a view of. A concat may be computed by its operands alone.
@@ -106,6 +121,16 @@ impl Reader {
         }
     }
 
+    /// First byte and length of the arena's part that holds the elements; `None` if there are none, or not there.
+    pub fn span(&self, dims: &[DimRow], step: Step) -> Option<(u64, u64)> {
+        let Memory::Arena(start) = self.memory else { return None };
+        let extents = self.extents(dims, step);
+        let shift: usize = self.shifts.iter().map(|&(d, s)| dim_value(dims, d, step) as usize * s).sum();
+        let last: usize = extents.iter().zip(&self.strides).map(|(&e, s)| e.saturating_sub(1) * s).sum();
+        let first = start + 4 * (self.offset + shift);
+        (!extents.contains(&0)).then_some((first as u64, 4 * (last as u64 + 1)))
+    }
+
     /// The elements as a slice, if they lie together in the arena.
     pub fn slice<'a>(&self, dims: &[DimRow], step: Step, view: View<'a>) -> Option<&'a [u32]> {
         let extents = self.extents(dims, step);
@@ -123,4 +148,15 @@ impl Reader {
         let words: &[u32] = bytemuck::cast_slice(&view.arena[start..view.arena.len() & !3]);
         words[self.offset..].get(..extents.iter().product())
     }
+}
+
+/// Memory that the system gives page by page as it is touched; all zeros at first.
+pub(crate) fn anonymous(bytes: u64) -> Result<MmapMut, Diagnostic> {
+    let refused = |found: String| {
+        Diagnostic::new(codes::MEMORY, "there is not enough memory for the plan")
+            .wanted(format!("{bytes} bytes"), found)
+            .help("compile for a shorter context or for fewer columns at a time")
+    };
+    let len = usize::try_from(bytes.max(64)).map_err(|error| refused(error.to_string()))?;
+    MmapMut::map_anon(len).map_err(|error| refused(error.to_string()))
 }

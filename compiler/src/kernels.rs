@@ -1,0 +1,187 @@
+//! Kernels of a plan: what each launch is on a device, and the texts that its targets run.
+//!
+//! A model has tens of thousands of launches and some hundred kernels: launches whose kernels differ in nothing but what
+//! their arguments are bound to share one.
+
+use std::collections::{HashMap, HashSet};
+
+use ds4_ir::diagnostic::codes;
+use ds4_ir::entity::Run;
+use ds4_ir::graph::{Graph, Value};
+use ds4_ir::plan::layout::layouts;
+use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
+use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow};
+use ds4_ir::{Bounds, Diagnostic, Place};
+use ds4_kernels::Target;
+use ds4_kernels::emit::{StepBlock, entry_point};
+use ds4_kernels::kernel::{Kernel, Source, Space, Stmt};
+use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
+use ds4_kernels::weight_layout::WeightLayout;
+
+/// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target.
+pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, targets: &[Target]) -> Result<(), Diagnostic> {
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let mut shared = Shared::default();
+    for entry in plan.entries.clone() {
+        shared.entry(plan, graph, &entry)?;
+    }
+    let block = StepBlock::of(&shared.kernels);
+    plan.step_dims = block.dims().to_vec();
+    plan.targets = targets.iter().map(|target| plan.intern(target.name())).collect();
+    for kernel in &shared.kernels {
+        add_kernel(plan, kernel, &block);
+    }
+    for text in texts(&shared.kernels, targets, &block) {
+        let text = text.expect("invariant: the block has the dimensions of all kernels");
+        let run = Run::push(&mut plan.source_text, text.as_bytes());
+        plan.sources.push(run);
+    }
+    Ok(())
+}
+
+/// Says for each weight how devices store its rows.
+pub fn add_weight_fields(plan: &mut PlanTables, graph: &Graph<'_>) {
+    for (row, place) in graph.weights.iter().zip(&mut plan.weight_places) {
+        let Some(layout) = row.ty.format().and_then(|format| WeightLayout::of(format, format.block_len())) else {
+            continue;
+        };
+        let fields = layout.fields().iter().map(|f| FieldRow { begin: f.start as u32, end: f.end as u32 });
+        place.fields = Run::push(&mut plan.weight_fields, &fields.collect::<Vec<_>>());
+    }
+}
+
+/// A kernel without what distinguishes its uses, and which of its arguments a step writes.
+type Key = (Kernel, Vec<bool>);
+
+/// The kernels that were found.
+#[derive(Default)]
+struct Shared {
+    kernels: Vec<Kernel>,
+    ids: HashMap<Key, KernelId>,
+    names: HashSet<String>,
+}
+
+impl Shared {
+    fn entry(&mut self, plan: &mut PlanTables, graph: &Graph<'_>, entry: &EntryRow) -> Result<(), Diagnostic> {
+        let bounds = plan.view().bounds(entry);
+        let slots = entry.slots.of(&plan.slots).to_vec();
+        let found = layouts(graph, bounds, &slots);
+        let blocks =
+            |place: &ds4_ir::plan::WeightPlaceRow| ScaleBlocks { rows: place.scale_rows, cols: place.scale_cols };
+        let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(blocks).collect();
+        // Strides are the entry point's own; the static bounds of loops are those of the widest one, so that entry points
+        // share kernels.
+        let scene = Scene { graph: *graph, bounds: widest(plan), slots: &slots, layouts: &found, scales: &scales };
+        let name = plan.view().str(entry.name).to_string();
+        for at in entry.launches.start..entry.launches.start + entry.launches.len {
+            let values = plan.launches[at as usize].values.of(&plan.launch_values).to_vec();
+            let mut dispatches = Vec::new();
+            for &v in &values {
+                for kernel in kernels(&scene, v).map_err(|refusal| no_kernel(graph, v, &refusal))? {
+                    dispatches.push(self.dispatch(plan, kernel, &name));
+                }
+            }
+            plan.launches[at as usize].dispatches = Run::push(&mut plan.dispatches, &dispatches);
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, plan: &mut PlanTables, mut kernel: Kernel, entry: &str) -> DispatchRow {
+        let bindings: Vec<BindingRow> = kernel.arguments().map(|(_, source, _)| bound(source)).collect();
+        let bindings = Run::push(&mut plan.bindings, &bindings);
+        let next = KernelId(self.kernels.len() as u32);
+        let id = *self.ids.entry(key(&kernel)).or_insert(next);
+        if id == next {
+            if self.names.contains(&kernel.name) {
+                kernel.name = format!("{}.{entry}", kernel.name);
+            }
+            self.names.insert(kernel.name.clone());
+            self.kernels.push(kernel);
+        }
+        DispatchRow { kernel: id, bindings }
+    }
+}
+
+/// The largest bounds of all entry points.
+fn widest(plan: &PlanTables) -> Bounds {
+    let most = |of: fn(&EntryRow) -> u32| plan.entries.iter().map(of).max().unwrap_or(0);
+    Bounds { context: plan.context[0], columns: most(|e| e.columns), outputs: most(|e| e.outputs) }
+}
+
+fn key(kernel: &Kernel) -> Key {
+    let mut same = Kernel { name: String::new(), about: String::new(), values: Vec::new(), ..kernel.clone() };
+    let written = kernel.arguments().map(|(_, source, _)| source.is_written()).collect();
+    for (i, row) in same.memories.iter_mut().enumerate() {
+        let argument = Source::Argument(i as u32);
+        row.space = match row.space {
+            Space::Constant(_) => Space::Constant(argument),
+            Space::Buffer(_) => Space::Buffer(argument),
+            Space::Workgroup => Space::Workgroup,
+        };
+    }
+    (same, written)
+}
+
+fn bound(source: Source) -> BindingRow {
+    let (kind, id) = match source {
+        Source::Slot(v) => (binding::SLOT, v.0),
+        Source::Codes(v) => (binding::CODES, v.0),
+        Source::Scales(v) => (binding::SCALES, v.0),
+        Source::State(s) => (binding::STATE, s.0),
+        Source::Weight(w) => (binding::WEIGHT, w.0),
+        Source::WeightScales(w) => (binding::WEIGHT_SCALES, w.0),
+        Source::Constant(c) => (binding::CONSTANT, c.0),
+        Source::Magnitudes => (binding::MAGNITUDES, 0),
+        Source::Tokens => (binding::TOKENS, 0),
+        Source::Argument(_) => unreachable!("invariant: schedules name what they bind"),
+    };
+    BindingRow { kind, id }
+}
+
+fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
+    let extent = |row: &ds4_kernels::kernel::ExtentRow| ExtentRow {
+        word: row.scalar.and_then(|dim| block.place(dim)).map_or(u32::MAX, |place| place as u32),
+        most: row.most,
+        times: row.times,
+        per: row.per,
+    };
+    let axes: Vec<ExtentRow> = kernel.grid.iter().map(|e| extent(&kernel.extents[e.0 as usize])).collect();
+    let exchange = kernel.stmts.iter().map(|stmt| match *stmt {
+        Stmt::Shuffle { width, .. } => width,
+        _ => 0,
+    });
+    let arrays = kernel.memories.iter().filter(|row| row.space == Space::Workgroup);
+    let row = KernelRow {
+        name: plan.intern(&kernel.name),
+        entry: plan.intern(&entry_point(kernel)),
+        lanes: kernel.lanes,
+        workgroup_bytes: arrays.map(|row| 4 * row.len).sum(),
+        exchange: exchange.max().unwrap_or(0),
+        arguments: kernel.arguments().count() as u32,
+        grid: Run::push(&mut plan.extents, &axes),
+    };
+    plan.kernels.push(row);
+}
+
+/// The texts of all kernels, each for all targets, made on as many threads as there are.
+fn texts(kernels: &[Kernel], targets: &[Target], block: &StepBlock) -> Vec<Option<String>> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let each = kernels.len().div_ceil(threads).max(1);
+    let part = |part: &[Kernel]| -> Vec<Option<String>> {
+        part.iter().flat_map(|kernel| targets.iter().map(|target| target.emit(kernel, block))).collect()
+    };
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = kernels.chunks(each).map(|kernels| scope.spawn(move || part(kernels))).collect();
+        parts.into_iter().flat_map(|thread| thread.join().expect("invariant: printers do not panic")).collect()
+    })
+}
+
+fn no_kernel(graph: &Graph<'_>, v: Value, why: &ds4_kernels::schedule::Refusal) -> Diagnostic {
+    let path = graph.span_path(graph.value_span[v.0 as usize]);
+    Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("devices have no kernel for a `{}`", graph.op(v).name()))
+        .at(Place::item("the graph", format!("{v} in `{path}`")))
+        .wanted("a value that the schedules take", why)
+        .help("compile for the CPU with `--target none`; this is a fault of ours, please report it")
+}

@@ -1,0 +1,100 @@
+//! Checks of what a plan says about kernels: texts, grids, bindings, fields of weights.
+
+use crate::graph::Graph;
+use crate::op::Type;
+use crate::plan::check::{ensure, in_pool};
+use crate::plan::tables::{BindingRow, DispatchRow, EntryRow, ExtentRow, KernelRow, Plan, SlotRow, binding};
+
+/// Most lanes of a workgroup on any device.
+const MOST_LANES: u32 = 1024;
+/// Most workgroups of a grid: two axes of 65,535.
+const MOST_GROUPS: u64 = 65_535 * 65_535;
+
+/// Checks all that does not belong to an entry point.
+pub(super) fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
+    let is_text = |text: crate::plan::tables::Text| (text.0 as usize) < plan.texts.len();
+    ensure(plan.targets.iter().all(|&t| is_text(t)), || "a target has no name".into())?;
+    ensure(plan.step_dims.iter().all(|d| (d.0 as usize) < graph.dims.len()), || {
+        "a word of the step's block is no dimension".into()
+    })?;
+    ensure(plan.sources.len() == plan.kernels.len() * plan.targets.len(), || {
+        "kernels and their texts differ in number".into()
+    })?;
+    for (i, &run) in plan.sources.iter().enumerate() {
+        let valid = in_pool(run, plan.source_text.len()) && std::str::from_utf8(run.of(plan.source_text)).is_ok();
+        ensure(valid, || format!("kernel text {i} is out of range or no UTF-8"))?;
+    }
+    for (i, kernel) in plan.kernels.iter().enumerate() {
+        let lanes = (1..=MOST_LANES).contains(&kernel.lanes) && kernel.exchange <= kernel.lanes;
+        ensure(is_text(kernel.name) && is_text(kernel.entry) && lanes, || format!("kernel {i} has no name or lanes"))?;
+        ensure(check_grid(plan, kernel).is_some(), || format!("the grid of kernel {i} is out of range"))?;
+    }
+    Ok(())
+}
+
+fn check_grid(plan: &Plan<'_>, kernel: &KernelRow) -> Option<()> {
+    let axes = in_pool(kernel.grid, plan.extents.len()).then(|| kernel.grid.of(plan.extents))?;
+    let words = 2 + plan.step_dims.len() as u32;
+    let mut groups = 1u64;
+    for &ExtentRow { word, most, times, per } in axes {
+        if word != u32::MAX && word >= words || per == 0 {
+            return None;
+        }
+        groups = groups.checked_mul(most.checked_mul(times)?.div_ceil(per).max(1).into())?;
+    }
+    (groups <= MOST_GROUPS).then_some(())
+}
+
+/// Checks the fields of weight `index`: they take every byte of a block once.
+pub(super) fn check_fields(graph: &Graph<'_>, plan: &Plan<'_>, index: usize) -> Option<()> {
+    let run = plan.weight_places[index].fields;
+    let fields = in_pool(run, plan.weight_fields.len()).then(|| run.of(plan.weight_fields))?;
+    let block = graph.weights[index].ty.format()?.block_bytes() as u32;
+    let mut ranges: Vec<(u32, u32)> = fields.iter().map(|f| (f.begin, f.end)).collect();
+    ranges.sort();
+    let whole = ranges.iter().try_fold(0, |at, &(begin, end)| (begin == at && end > begin).then_some(end));
+    (fields.is_empty() || whole == Some(block)).then_some(())
+}
+
+/// Checks the dispatches of an entry point.
+pub(super) fn check_dispatches(
+    graph: &Graph<'_>,
+    plan: &Plan<'_>,
+    entry: &EntryRow,
+    slots: &[SlotRow],
+) -> Result<(), String> {
+    for (at, launch) in entry.launches.of(plan.launches).iter().enumerate() {
+        ensure(in_pool(launch.dispatches, plan.dispatches.len()), || format!("launch {at} has no dispatches"))?;
+        for dispatch in launch.dispatches.of(plan.dispatches) {
+            ensure(check_dispatch(graph, plan, dispatch, slots).is_some(), || {
+                format!("a kernel of launch {at} is bound to what does not exist")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn check_dispatch(graph: &Graph<'_>, plan: &Plan<'_>, dispatch: &DispatchRow, slots: &[SlotRow]) -> Option<()> {
+    let kernel = plan.kernels.get(dispatch.kernel.0 as usize)?;
+    let bindings = in_pool(dispatch.bindings, plan.bindings.len()).then(|| dispatch.bindings.of(plan.bindings))?;
+    let known = bindings.iter().all(|b| check_binding(graph, b, slots).is_some());
+    (bindings.len() == kernel.arguments as usize && known).then_some(())
+}
+
+fn check_binding(graph: &Graph<'_>, row: &BindingRow, slots: &[SlotRow]) -> Option<()> {
+    let id = row.id as usize;
+    let holds = match row.kind {
+        binding::SLOT | binding::CODES | binding::SCALES => {
+            let slot = &slots[slots.binary_search_by_key(&row.id, |slot| slot.value.0).ok()?];
+            let is_q8 = graph.ty(slot.value) == Type::Q8;
+            slot.within == slot.value && is_q8 == (row.kind != binding::SLOT)
+        }
+        binding::STATE => id < graph.states.len(),
+        binding::WEIGHT => id < graph.weights.len(),
+        binding::WEIGHT_SCALES => graph.weights.get(id)?.ty.format()?.has_scales(),
+        binding::CONSTANT => id < graph.constants.len(),
+        binding::MAGNITUDES | binding::TOKENS => id == 0,
+        _ => false,
+    };
+    holds.then_some(())
+}

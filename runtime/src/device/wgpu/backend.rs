@@ -1,0 +1,94 @@
+//! wgpu as what the executor asks of a device.
+
+use std::ops::Range;
+
+use ds4_ir::Diagnostic;
+use ds4_kernels::Target;
+
+use super::{Arena, Bound, Device, Launch, Pipeline};
+use crate::device::backend::{self, Backend, Buffer, Dispatch, Function, Sequence, Text};
+use crate::device::shader::lower;
+
+/// A device with all that a plan has on it.
+pub struct WgpuBackend {
+    device: Device,
+    name: String,
+    arenas: Vec<Arena>,
+    pipelines: Vec<Pipeline>,
+    /// Kernel and bound buffers of all dispatches.
+    dispatches: Vec<(Function, Bound)>,
+    sequences: Vec<Range<usize>>,
+}
+
+impl WgpuBackend {
+    /// Puts a device to work.
+    pub fn new(device: Device, number: usize) -> WgpuBackend {
+        let name = format!("wgpu:{number} {}", device.about().name);
+        WgpuBackend {
+            device,
+            name,
+            arenas: Vec::new(),
+            pipelines: Vec::new(),
+            dispatches: Vec::new(),
+            sequences: Vec::new(),
+        }
+    }
+
+    fn piece(&self, piece: backend::Piece) -> super::Piece<'_> {
+        self.arenas[piece.buffer.0 as usize].piece(piece.offset, piece.bytes)
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn target(&self) -> Target {
+        Target::Wgsl
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {
+        self.arenas.push(self.device.arena(name, bytes)?);
+        Ok(Buffer(self.arenas.len() as u32 - 1))
+    }
+
+    fn fill(&mut self, piece: backend::Piece, write: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), Diagnostic> {
+        self.device.fill(self.piece(piece), write)
+    }
+
+    fn read(&mut self, piece: backend::Piece, bytes: &mut [u8]) -> Result<(), Diagnostic> {
+        bytes.copy_from_slice(&self.device.read(self.piece(piece))?);
+        Ok(())
+    }
+
+    fn functions(&mut self, texts: &[Text<'_>], progress: &mut dyn FnMut()) -> Result<Vec<Function>, Diagnostic> {
+        let first = self.pipelines.len();
+        for text in texts {
+            self.pipelines.push(self.device.pipeline(&lower(text.name, text.source)?)?);
+            progress();
+        }
+        self.device.keep_pipelines();
+        Ok((first..self.pipelines.len()).map(|i| Function(i as u32)).collect())
+    }
+
+    fn sequence(&mut self, dispatches: &[Dispatch]) -> Result<Sequence, Diagnostic> {
+        let first = self.dispatches.len();
+        for dispatch in dispatches {
+            let pieces: Vec<_> = dispatch.arguments.iter().map(|&piece| self.piece(piece)).collect();
+            let bound = self.device.bind(&self.pipelines[dispatch.function.0 as usize], &pieces)?;
+            self.dispatches.push((dispatch.function, bound));
+        }
+        self.sequences.push(first..self.dispatches.len());
+        Ok(Sequence(self.sequences.len() as u32 - 1))
+    }
+
+    fn run(&mut self, sequence: Sequence, dispatches: &[(u32, [u32; 2])]) -> Result<(), Diagnostic> {
+        let own = &self.dispatches[self.sequences[sequence.0 as usize].clone()];
+        let launch = |&(at, [width, height]): &(u32, [u32; 2])| {
+            let (function, bound) = &own[at as usize];
+            Launch { pipeline: &self.pipelines[function.0 as usize], bound, groups: [width, height, 1] }
+        };
+        self.device.submit(&dispatches.iter().map(launch).collect::<Vec<_>>())
+    }
+}

@@ -18,6 +18,7 @@
 //! meet again before a shuffle or a barrier, which all lanes reach.
 
 mod body;
+mod header;
 mod instruction;
 mod registers;
 
@@ -33,7 +34,7 @@ const VERSION: &str = "6.3";
 /// The least device.
 const TARGET: &str = "sm_75";
 
-/// The text of a kernel; its entry point is [`entry_point`](super::entry_point). `None` if the block lacks a dimension that
+/// The text of a kernel; its entry point is [`entry_point`]. `None` if the block lacks a dimension that
 /// the kernel needs.
 pub fn emit(kernel: &Kernel, block: &StepBlock) -> Option<String> {
     let pieces = body::write(kernel, block)?;

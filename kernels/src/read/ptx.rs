@@ -17,6 +17,7 @@ mod body;
 mod frame;
 mod instruction;
 mod line;
+mod memory;
 mod registers;
 
 use super::raw::Raw;

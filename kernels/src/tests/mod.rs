@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod choices;
 mod corruption;
+pub(crate) mod corpus;
 mod faults;
 mod maps;
 mod moves;

@@ -95,7 +95,8 @@ fn place(choice: Choice) -> Place {
     Place::item("the command line", format!("--device {choice}"))
 }
 
-fn missing(choice: Choice, driver: Driver, reason: &str) -> Diagnostic {
+/// The diagnostic of a driver that is not there.
+pub(super) fn missing(choice: Choice, driver: Driver, reason: &str) -> Diagnostic {
     Diagnostic::new(codes::DEVICE_DRIVER, format!("there is no driver for {choice}"))
         .at(place(choice))
         .wanted(driver.libraries()[0], reason)

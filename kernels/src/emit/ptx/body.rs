@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::emit::StepBlock;
 use crate::emit::structured::folded;
-use crate::kernel::{Block, Expr, Extent, ExtentRow, Kernel, Local, Memory, Operator, Space, Stmt, Type};
+use crate::kernel::{Block, Expr, Extent, Kernel, Local, Memory, Operator, Space, Stmt, Type};
 
 use super::instruction::{self, float, remark, word};
 use super::registers::{Class, Registers};
@@ -43,20 +43,21 @@ pub(super) fn write(kernel: &Kernel, block: &StepBlock) -> Option<Pieces> {
     writer.place_in_grid();
     writer.extents()?;
     writer.groups();
-    writer.block(kernel.body);
+    writer.statements(kernel.body);
     writer.line("ret;");
     let declarations = writer.registers.declarations();
     Some(Pieces { memories: writer.memories, declarations, body: writer.text })
 }
 
-struct Writer<'a> {
-    kernel: &'a Kernel,
-    block: &'a StepBlock,
-    registers: Registers,
-    memories: Vec<String>,
+/// The text so far, and what names stand for.
+pub(super) struct Writer<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) block: &'a StepBlock,
+    pub(super) registers: Registers,
+    pub(super) memories: Vec<String>,
     locals: Vec<String>,
-    extents: Vec<String>,
-    groups: Vec<String>,
+    pub(super) extents: Vec<String>,
+    pub(super) groups: Vec<String>,
     /// Registers of expressions within the statement that is being written.
     known: HashMap<Expr, String>,
     /// Statements with labels so far.
@@ -66,7 +67,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         for _ in 0..self.depth {
             self.text.push_str("    ");
         }
@@ -85,106 +86,11 @@ impl Writer<'_> {
         self.depth -= 1;
     }
 
-    fn operator(&mut self, op: Operator, to: &str, args: &[String]) {
+    pub(super) fn operator(&mut self, op: Operator, to: &str, args: &[String]) {
         self.line(&instruction::operator(op, to, args));
     }
 
-    /// An operator on words, in a numbered register.
-    fn words(&mut self, op: Operator, x: String, y: String) -> String {
-        let to = self.registers.numbered(Class::Word);
-        self.operator(op, &to, &[x, y]);
-        to
-    }
-
-    /// Addresses of the step's block, the arguments and the workgroup's arrays, each in the register of its name.
-    fn parameters(&mut self) {
-        let kernel = self.kernel;
-        self.registers.declare(Class::Address, "%step");
-        self.line("ld.param.u64 %step, [step];");
-        for (i, row) in kernel.memories.iter().enumerate() {
-            let name = self.memories[i].clone();
-            self.registers.declare(Class::Address, &format!("%{name}"));
-            match row.space {
-                Space::Workgroup => self.line(&format!("mov.u64 %{name}, {name};")),
-                _ => self.line(&format!("ld.param.u64 %{name}, [{name}];")),
-            }
-        }
-    }
-
-    /// The lane, and the number of the workgroup in the folded grid.
-    fn place_in_grid(&mut self) {
-        self.registers.declare(Class::Word, "%lane");
-        self.registers.declare(Class::Word, "%number");
-        self.line("mov.u32 %lane, %tid.x;");
-        let [x, y, width] = ["%ctaid.x", "%ctaid.y", "%nctaid.x"].map(|special| {
-            let to = self.registers.numbered(Class::Word);
-            self.line(&format!("mov.u32 {to}, {special};"));
-            to
-        });
-        let rows = self.words(Operator::MulInt, y, width);
-        self.operator(Operator::AddInt, "%number", &[x, rows]);
-    }
-
-    /// Names the extents that the step chooses.
-    fn extents(&mut self) -> Option<()> {
-        for (i, row) in self.kernel.extents.iter().enumerate() {
-            self.extents[i] = match row.is_constant() {
-                Some(n) => word(n),
-                None => self.extent(row, &format!("extent{i}"))?,
-            };
-        }
-        Some(())
-    }
-
-    fn extent(&mut self, row: &ExtentRow, name: &str) -> Option<String> {
-        let offset = 4 * self.block.place(row.scalar?)?;
-        let scalar = self.registers.numbered(Class::Word);
-        self.line(&format!("ld.global.b32 {scalar}, [%step+{offset}];"));
-        let mut steps = vec![("min.u32", row.most)];
-        if row.times != 1 {
-            steps.push(("mul.lo.u32", row.times));
-        }
-        if row.per != 1 {
-            steps.push(("add.u32", row.per - 1));
-            steps.push(("div.u32", row.per));
-        }
-        let mut value = scalar;
-        for (i, (name_of_step, by)) in steps.iter().enumerate() {
-            let to = match i + 1 == steps.len() {
-                true => self.registers.named(Class::Word, name),
-                false => self.registers.numbered(Class::Word),
-            };
-            self.line(&format!("{name_of_step} {to}, {value}, {};", word(*by)));
-            value = to;
-        }
-        Some(value)
-    }
-
-    /// The coordinates of the workgroup: its number split by the grid's axes; workgroups behind the last leave.
-    fn groups(&mut self) {
-        let axes: Vec<String> = self.kernel.grid.iter().map(|e| self.extents[e.0 as usize].clone()).collect();
-        let product = |total: Option<String>, axis: &String| match total {
-            None => Some(axis.clone()),
-            Some(total) => Some(self.words(Operator::MulInt, total, axis.clone())),
-        };
-        let total = axes.iter().fold(None, product).unwrap_or_else(|| word(1));
-        let inside = self.registers.numbered(Class::Truth);
-        self.operator(Operator::Below, &inside, &["%number".into(), total]);
-        self.line(&format!("@!{inside} ret;"));
-        let mut rest = "%number".to_string();
-        for axis in (1..axes.len()).rev() {
-            let args = [rest, axes[axis].clone()];
-            self.groups[axis] = self.registers.named(Class::Word, &format!("group{axis}"));
-            self.line(&instruction::operator(Operator::RemInt, &self.groups[axis], &args));
-            rest = self.registers.named(Class::Word, &format!("group{}", axis - 1));
-            self.operator(Operator::DivInt, &rest, &args);
-        }
-        if let Some(first) = self.groups.first_mut() {
-            *first = rest;
-        }
-    }
-
-    fn block(&mut self, block: Block) {
+    fn statements(&mut self, block: Block) {
         for at in self.kernel.statements(block) {
             self.known.clear();
             self.statement(self.kernel.stmts[at]);
@@ -276,11 +182,11 @@ impl Writer<'_> {
         let without = self.is_empty(otherwise);
         let target = if without { "end" } else { "else" };
         self.line(&format!("{skip} bra $if{number}_{target};"));
-        self.inside(|w| w.block(then));
+        self.inside(|w| w.statements(then));
         if !without {
             self.inside(|w| w.line(&format!("bra $if{number}_end;")));
             self.line(&format!("$if{number}_else:"));
-            self.inside(|w| w.block(otherwise));
+            self.inside(|w| w.statements(otherwise));
         }
         self.line(&format!("$if{number}_end:"));
     }
@@ -294,7 +200,7 @@ impl Writer<'_> {
             let again = w.registers.numbered(Class::Truth);
             w.operator(Operator::Below, &again, &[at.clone(), end]);
             w.line(&format!("@!{again} bra $for{number}_end;"));
-            w.block(body);
+            w.statements(body);
             w.operator(Operator::AddInt, &at, &[at.clone(), word(step)]);
             w.line(&format!("bra $for{number}_head;"));
         });

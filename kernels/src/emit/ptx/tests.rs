@@ -1,12 +1,14 @@
 //! Rules that the text keeps, and how it looks.
 
+mod assembled;
+
 use ds4_ir::numerics::Arith;
 use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type as ValueType};
 
 use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source, Type};
 use crate::tests::bench::{Bench, Checkpoint, Random, Small};
 
-use super::{StepBlock, emit};
+use super::{StepBlock, emit, entry_point};
 
 /// Operations that round.
 const ROUNDED: [&str; 5] = ["add", "sub", "mul", "div", "sqrt"];

@@ -1,7 +1,7 @@
 //! What the reader refuses, and what a changed character does.
 
 pub(crate) mod changes;
-mod every;
+pub(crate) mod every;
 
 use crate::emit::{StepBlock, ptx};
 

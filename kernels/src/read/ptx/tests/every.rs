@@ -47,7 +47,7 @@ impl Results<'_> {
 }
 
 /// The kernel.
-pub(super) fn kernel() -> Kernel {
+pub(crate) fn kernel() -> Kernel {
     let b = Builder::new("every_line", &[], LANES);
     b.about("every line, each once at least");
     let step = |dim: u32, most: u32, times: u32, per: u32| ExtentRow { scalar: Some(Dim(dim)), most, times, per };

@@ -2,8 +2,8 @@
 
 pub(crate) mod bench;
 mod choices;
-mod corruption;
 pub(crate) mod corpus;
+mod corruption;
 mod faults;
 mod maps;
 mod moves;

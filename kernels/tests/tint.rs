@@ -1,7 +1,7 @@
 //! The WGSL of kernels is valid for a second compiler, `tint`, which also checks that barriers and shuffles are uniform.
 //!
-//! `tint` comes with Chromium's sources and with no package registry that the tests may rely on, so where it is not on the path
-//! this is a skip, also in continuous integration.
+//! `tint` comes with Chromium's sources and is in no package registry that tests may rely on. So where it is not on the
+//! path this is a skip, in continuous integration too.
 
 #![allow(clippy::unwrap_used)]
 

@@ -10,6 +10,7 @@ pub mod devices;
 pub mod evaluated;
 pub mod fuzz;
 pub mod machine;
+pub mod machine_device;
 pub mod models;
 pub mod oracle;
 pub mod run;

@@ -40,3 +40,23 @@ fn wgpu_has_the_cpus_bits() {
         assert!(compared.iter().all(|c| c.equal), "{}: {compared:?}", case.name);
     }
 }
+
+/// The small models on the kernel machine, which reads the texts back: the logits of the first tokens, in every language.
+#[test]
+fn the_machine_has_the_cpus_bits() {
+    for case in cases().unwrap().into_iter().filter(|case| case.path.starts_with("oracle")) {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = case.plan(folder.path(), &Target::ALL).unwrap();
+        let tokens = &case.tokens().unwrap()[..6];
+        let mut cpu = case.session(&plan, None).unwrap();
+        let wanted = logits_hash(&mut cpu, tokens, &[6]).unwrap();
+        for target in Target::ALL {
+            let begin = std::time::Instant::now();
+            let device = devices::open(&format!("machine:{}", target.name())).unwrap();
+            let mut session = case.session(&plan, device).unwrap();
+            let found = logits_hash(&mut session, tokens, &[3, 1, 2]).unwrap();
+            println!("{} {}: {:.1} s", case.name, target.name(), begin.elapsed().as_secs_f64());
+            assert_eq!(found, wanted, "{} {}", case.name, target.name());
+        }
+    }
+}

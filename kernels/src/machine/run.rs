@@ -318,9 +318,9 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
     /// Binds the index of an id that is not masked.
     fn present(&mut self, at: usize, lane: usize, id: Expr, index: Local) -> Result<bool, Refused> {
         self.evaluate(at, lane)?;
-        let word = self.word(id)?;
-        self.locals[lane][index.0 as usize] = (word != MASKED).then(|| Value::I(self.machine.domain.int(word)));
-        Ok(word != MASKED)
+        let present = self.word(id)? != MASKED;
+        self.locals[lane][index.0 as usize] = self.scratch[id.0 as usize].filter(|_| present);
+        Ok(present)
     }
 
     /// The element that an index means: checked against the memory's length.

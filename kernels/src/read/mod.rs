@@ -22,6 +22,18 @@ use std::fmt;
 
 use crate::kernel::Kernel;
 
+/// The kernel of a text.
+///
+/// # Errors
+/// The text is not what the printer of this language writes.
+pub fn read(target: crate::Target, text: &str) -> Result<Reading, Fault> {
+    match target {
+        crate::Target::Wgsl => wgsl::read(text),
+        crate::Target::Ptx => ptx::read(text),
+        crate::Target::Hip => hip::read(text),
+    }
+}
+
 /// Why a text is not a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {

@@ -262,13 +262,18 @@ impl<'r> Body<'r> {
         for (word, y) in words.iter_mut().zip(row.operands()) {
             *word = self.expr(y, line)?.0;
         }
-        if matches!(op, Operator::DivInt | Operator::RemInt) {
-            let divisor = self.kernel.exprs[words[1] as usize];
-            if divisor.op != Operator::Int || divisor.words[0] == 0 {
-                return Err(Fault::new(line, "a divisor is not a positive constant"));
+        let constant = |x: u32| self.kernel.exprs.get(x as usize).filter(|row| row.op == Operator::Int);
+        let second = constant(words[1]).map(|row| row.words[0]);
+        match op {
+            Operator::DivInt | Operator::RemInt if second.is_none_or(|by| by == 0) => {
+                Err(Fault::new(line, "a divisor is not a positive constant"))
             }
+            // Languages disagree about the result.
+            Operator::Shl | Operator::Shr | Operator::Sar if second.is_some_and(|count| count >= 32) => {
+                Err(Fault::new(line, "a shift by 32 or more"))
+            }
+            _ => Ok(self.node(op, words)),
         }
-        Ok(self.node(op, words))
     }
 
     /// A local, or the number of the workgroup.

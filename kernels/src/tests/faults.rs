@@ -9,7 +9,7 @@ use crate::machine::{Cells, Check, LaneOrder, Machine};
 use super::bench::{Bench, Caught, Checkpoint, D, Random, Small};
 
 /// A kernel without one statement.
-fn without(kernel: &Kernel, at: usize) -> Kernel {
+pub(super) fn without(kernel: &Kernel, at: usize) -> Kernel {
     let mut faulty = kernel.clone();
     faulty.stmts.remove(at);
     for run in &mut faulty.blocks {
@@ -21,7 +21,7 @@ fn without(kernel: &Kernel, at: usize) -> Kernel {
 }
 
 /// A kernel in which load or store `at` means the next element.
-fn shifted(kernel: &Kernel, at: usize) -> Option<Kernel> {
+pub(super) fn shifted(kernel: &Kernel, at: usize) -> Option<Kernel> {
     let mut faulty = kernel.clone();
     let next = |faulty: &mut Kernel, index: Expr| {
         let one = push(faulty, Operator::Int, [1, 0, 0]);
@@ -41,7 +41,7 @@ fn push(kernel: &mut Kernel, op: Operator, words: [u32; 3]) -> Expr {
 }
 
 /// A sum in 128 lanes: barriers, shuffles, a tree.
-fn sum_bench(seed: u64) -> Bench {
+pub(super) fn sum_bench(seed: u64) -> Bench {
     let mut random = Random(seed);
     let mut b = GraphBuilder::new();
     let x = b.floats(&[8, 700], &random.tame(5600));
@@ -50,7 +50,7 @@ fn sum_bench(seed: u64) -> Bench {
     Bench::new(b, Checkpoint::default(), &[])
 }
 
-fn only(bench: &Bench) -> (Vec<Kernel>, usize) {
+pub(super) fn only(bench: &Bench) -> (Vec<Kernel>, usize) {
     let kernels = bench.all_kernels();
     let last = kernels.len() - 1;
     (kernels, last)
@@ -109,7 +109,7 @@ fn an_index_off_by_one_is_caught_wherever_it_is() {
     }
 }
 
-fn gather_bench() -> Bench {
+pub(super) fn gather_bench() -> Bench {
     let mut b = GraphBuilder::new();
     let source = b.floats(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let ids = b.ids(&[8], &[5, -1, 0, 2, -1, 3, 4, 1]);
@@ -118,11 +118,8 @@ fn gather_bench() -> Bench {
     Bench::new(b, Checkpoint::default(), &[])
 }
 
-#[test]
-fn an_unguarded_masked_id_is_refused() {
-    let bench = gather_bench();
-    let (kernels, last) = only(&bench);
-    let kernel = &kernels[last];
+/// A kernel whose first guard of a masked id always lets the index pass.
+pub(super) fn unguarded(kernel: &Kernel) -> Kernel {
     let at = kernel.stmts.iter().position(|s| matches!(s, Stmt::Present { .. })).unwrap();
     let Stmt::Present { id, index, then, .. } = kernel.stmts[at] else { unreachable!() };
     // The branch always taken: a truth value, and the index bound to the id.
@@ -133,6 +130,14 @@ fn an_unguarded_masked_id_is_refused() {
     faulty.stmts[at] = Stmt::If { condition: always, then, otherwise: empty };
     let bound = Stmt::Let { local: index, value: id };
     insert(&mut faulty, at, bound);
+    faulty
+}
+
+#[test]
+fn an_unguarded_masked_id_is_refused() {
+    let bench = gather_bench();
+    let (kernels, last) = only(&bench);
+    let mut faulty = unguarded(&kernels[last]);
     // An id is no index: types say so.
     assert_eq!(bench.caught(&kernels, last, &faulty, 8), Some(Caught::Verifier));
     assert!(verify(&faulty).unwrap_err().message.contains("id"));

@@ -468,6 +468,11 @@ fn bodies_that_are_not_well_formed_are_refused() {
         t.bind("x", quotient);
     };
     assert_eq!(body(&divisor), "a divisor is not a positive constant");
+    let shift = |t: &mut Text, extent: RawExpr| {
+        let shifted = t.by(Operator::Shl, extent, 32);
+        t.bind("x", shifted);
+    };
+    assert_eq!(body(&shift), "a shift by 32 or more");
     let barrier = |t: &mut Text, _: RawExpr| {
         let (lane, three) = (t.lane(), t.word(3));
         let condition = t.op(Operator::Below, lane, three);

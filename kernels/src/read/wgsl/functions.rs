@@ -24,7 +24,7 @@ pub(super) enum Meaning {
 }
 
 /// The bodies of the printer's functions by name.
-static BODIES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+pub(super) static BODIES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let definitions = FUNCTIONS.map(|(_, definition)| definition).concat();
     let text = format!("@group(0) @binding(0) var<storage, read> step: array<u32>;\n{definitions}");
     let module = naga::front::wgsl::parse_str(&text).unwrap_or_default();

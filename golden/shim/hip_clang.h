@@ -24,7 +24,10 @@ struct HipClangBlock {
 
 struct HipClangGrid {
     struct X {
-        __device__ operator unsigned() const { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
+        // The first of the words that the launch puts behind the arguments.
+        __device__ operator unsigned() const {
+            return *(const __attribute__((address_space(4))) unsigned *)__builtin_amdgcn_implicitarg_ptr();
+        }
     } x;
 };
 

@@ -5,7 +5,8 @@
 // the next one runs; in one of two orders, so that a result that depends on the order shows. Lanes that come to different
 // meetings, or of which some leave while others wait, are reported. Workgroups run one after the other.
 //
-// Many kernels fit in one file: each text in a namespace of its own, entry points with different names.
+// A library is made of one file. Many kernels fit in it: each text in a namespace of its own, entry points with different
+// names. Everything is `static`, since what is shared between files of a library is shared between libraries too.
 #pragma once
 
 #include <cstddef>
@@ -46,18 +47,18 @@ struct Lane {
 #endif
 };
 
-inline Lane lanes[most_lanes];
-inline unsigned current;
-alignas(16) inline unsigned char stacks[most_lanes][stack_bytes];
-inline char message[160];
+static Lane lanes[most_lanes];
+static unsigned current;
+alignas(16) static unsigned char stacks[most_lanes][stack_bytes];
+static char message[160];
 
 // The launch that runs.
-inline void *kernel;
-inline void **arguments;
-inline unsigned argument_count;
+static void *kernel;
+static void **arguments;
+static unsigned argument_count;
 
 #if defined(__x86_64__)
-inline void *scheduler;
+static void *scheduler;
 
 // Saves the registers that a call keeps, and goes on where `to` was saved.
 __attribute__((naked, noinline)) static void exchange_stacks(void **, void *) {
@@ -66,11 +67,11 @@ __attribute__((naked, noinline)) static void exchange_stacks(void **, void *) {
         "popq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret");
 }
 #else
-inline ucontext_t scheduler;
+static ucontext_t scheduler;
 #endif
 
 // From the current lane to the scheduler.
-inline void leave_lane() {
+static void leave_lane() {
 #if defined(__x86_64__)
     exchange_stacks(&lanes[current].stack, scheduler);
 #else
@@ -79,7 +80,7 @@ inline void leave_lane() {
 }
 
 // From the scheduler to the current lane.
-inline void enter_lane() {
+static void enter_lane() {
 #if defined(__x86_64__)
     exchange_stacks(&scheduler, lanes[current].stack);
 #else
@@ -89,11 +90,11 @@ inline void enter_lane() {
 
 template <std::size_t> using Argument = void *;
 
-template <std::size_t... I> void call(std::index_sequence<I...>) {
+template <std::size_t... I> static void call(std::index_sequence<I...>) {
     reinterpret_cast<void (*)(Argument<I>...)>(kernel)(arguments[I]...);
 }
 
-template <unsigned count> void call_with() {
+template <unsigned count> static void call_with() {
     if (argument_count == count) {
         call(std::make_index_sequence<count>());
     } else if constexpr (count < most_arguments) {
@@ -102,13 +103,13 @@ template <unsigned count> void call_with() {
 }
 
 // What a fiber does.
-inline void run_lane() {
+static void run_lane() {
     call_with<1>();
     lanes[current].place = Place::left;
     leave_lane();
 }
 
-inline void prepare_lane(Lane &lane, unsigned char *stack) {
+static void prepare_lane(Lane &lane, unsigned char *stack) {
     lane = Lane{};
 #if defined(__x86_64__)
     // As if `run_lane` had been called from nowhere, below it the six registers.
@@ -126,7 +127,7 @@ inline void prepare_lane(Lane &lane, unsigned char *stack) {
 }
 
 // The current lane waits until all others have come.
-__attribute__((noinline)) inline void meet(Place place) {
+__attribute__((noinline)) static void meet(Place place) {
     asm volatile("" ::: "memory");
     lanes[current].place = place;
     lanes[current].meetings += 1;
@@ -134,7 +135,7 @@ __attribute__((noinline)) inline void meet(Place place) {
     asm volatile("" ::: "memory");
 }
 
-inline unsigned shuffled(unsigned x, unsigned distance) {
+static unsigned shuffled(unsigned x, unsigned distance) {
     const unsigned lane = current;
     const unsigned parity = lanes[lane].meetings & 1u;
     lanes[lane].offered[parity] = x;
@@ -142,7 +143,7 @@ inline unsigned shuffled(unsigned x, unsigned distance) {
     return lanes[lane ^ distance].offered[parity];
 }
 
-inline const char *name_of(Place place) {
+static const char *name_of(Place place) {
     switch (place) {
     case Place::barrier: return "is at a barrier";
     case Place::shuffle: return "is at a shuffle";
@@ -152,18 +153,18 @@ inline const char *name_of(Place place) {
 
 } // namespace hip_cpu
 
-inline hip_cpu::Dim threadIdx, blockIdx, blockDim, gridDim;
+static hip_cpu::Dim threadIdx, blockIdx, blockDim, gridDim;
 
-inline void __syncthreads() { hip_cpu::meet(hip_cpu::Place::barrier); }
+static inline void __syncthreads() { hip_cpu::meet(hip_cpu::Place::barrier); }
 
-inline unsigned __shfl_xor(unsigned x, unsigned distance) { return hip_cpu::shuffled(x, distance); }
+static inline unsigned __shfl_xor(unsigned x, unsigned distance) { return hip_cpu::shuffled(x, distance); }
 
 // The reason of the last failure.
-extern "C" __attribute__((used, visibility("default"))) inline const char *hip_cpu_message() { return hip_cpu::message; }
+extern "C" __attribute__((visibility("default"))) const char *hip_cpu_message() { return hip_cpu::message; }
 
 // Runs a kernel over `width` times `height` workgroups with pointers as arguments. Lanes and workgroups run ascending, or
 // descending if `reversed`. Gives 0, or 1 with a message where the lanes of a workgroup part; not for several threads at once.
-extern "C" __attribute__((used, visibility("default"))) inline int hip_cpu_run(
+extern "C" __attribute__((visibility("default"))) int hip_cpu_run(
     void *kernel, unsigned lanes, unsigned width, unsigned height, int reversed, void **arguments, unsigned count
 ) {
     using namespace hip_cpu;

@@ -23,6 +23,8 @@ mod reserved;
 
 use std::fmt::Write as _;
 
+use ds4_ir::numerics::canonical;
+
 use crate::kernel::{Access, Kernel, MemoryRow, Operator, Source, Space, Type};
 
 use super::structured::{self, Dialect, bare};
@@ -113,9 +115,9 @@ fn type_name(ty: Type) -> &'static str {
 /// A constant float. The decimal form is taken where it names the value to the precision of a double, so that no compiler
 /// rounds it to another, whatever precision it reads with.
 pub(crate) fn float(bits: u32) -> String {
-    let value = f32::from_bits(bits);
+    let value = canonical(f32::from_bits(bits));
     if !value.is_normal() && value != 0.0 {
-        return format!("as_float({})", word(bits));
+        return format!("as_float({})", word(value.to_bits()));
     }
     let decimal = format!("{value:?}");
     if decimal.len() <= 10 && !decimal.contains('e') && decimal.parse() == Ok(f64::from(value)) {
@@ -205,6 +207,7 @@ impl Dialect for Hip {
             IntOf => format!("unsigned({})", signed(x)),
             Not => format!("!{x}"),
             Select | SelectInt => format!("({x} ? {y} : {})", arg(2)),
+            IdWhere if x == "true" => y.into(),
             IdWhere => format!("({x} ? {y} : 0xffffffffu)"),
             Float | Int | Truth | Local | Extent | Group | Lane | Masked => String::new(),
         }

@@ -8,6 +8,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::backend::Backend;
 use super::cache::Cache;
+use super::cuda;
 use super::driver::Driver;
 use super::probe;
 use super::wgpu::{Adapters, Device, WgpuBackend};
@@ -70,7 +71,7 @@ impl Choice {
                 Driver::Vulkan.find().map_err(|reason| missing(self, Driver::Vulkan, &reason))?;
                 Ok(Some(Box::new(open_wgpu(number, cache)?)))
             }
-            Choice::Cuda(_) => Err(without_backend(self, Driver::Cuda)),
+            Choice::Cuda(number) => Ok(Some(Box::new(cuda::open(number)?))),
             Choice::Hip(_) => Err(without_backend(self, Driver::Hip)),
         }
     }

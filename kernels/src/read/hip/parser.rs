@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::emit::hip::{CONTRACTION_OFF, RESERVED, prelude};
+use crate::emit::hip::{CONTRACTION_OFF, RESERVED, float, prelude, word};
 use crate::kernel::{Access, Operator, Type};
 use crate::read::Fault;
 use crate::read::raw::{Raw, RawExpr, RawLocal, RawMemory, RawMemoryRow, RawOp, RawStmt, What};
@@ -604,17 +604,21 @@ impl<'t> Parser<'t> {
             args.push(self.value_of(ty)?);
         }
         self.expect(")")?;
-        let x = self.applied(op, &args);
+        let x = self.applied(op, &args)?;
         Ok(Value { x, ty: Ty::of(self.raw.ty(x)) })
     }
 
-    /// The float with constant bits is a constant float: one that has no literal.
-    fn applied(&mut self, op: RawOp, args: &[RawExpr]) -> RawExpr {
+    /// The float with constant bits is a constant float, of those that have no literal; of NaN there is one.
+    fn applied(&mut self, op: RawOp, args: &[RawExpr]) -> Result<RawExpr, Fault> {
         let row = self.raw.exprs[args[0].0 as usize];
         if op == RawOp::Op(Operator::FromBits) && row.op == RawOp::Op(Operator::Int) {
-            return self.raw.leaf(Operator::Float, row.words[0]);
+            let bits = row.words[0];
+            return match float(bits) == format!("as_float({})", word(bits)) {
+                true => Ok(self.raw.leaf(Operator::Float, bits)),
+                false => self.fault("a constant that is not written so"),
+            };
         }
-        let word = |i: usize| args.get(i).map_or(0, |x: &RawExpr| x.0);
-        self.raw.node(op, [word(0), word(1), 0])
+        let operand = |i: usize| args.get(i).map_or(0, |x: &RawExpr| x.0);
+        Ok(self.raw.node(op, [operand(0), operand(1), 0]))
     }
 }

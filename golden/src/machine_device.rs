@@ -10,9 +10,7 @@ use ds4_kernels::Target;
 use ds4_kernels::machine::{Cells, LaneOrder, Machine};
 use ds4_kernels::read::{Fault, Reading, read};
 use ds4_runtime::device::backend::{Backend, Buffer, Dispatch, Function, Piece, Sequence, Text};
-
-/// The buffer of values begins unwritten; the others hold zeros.
-const UNWRITTEN: &str = "values";
+use ds4_runtime::device::exec::VALUES_NAME;
 
 /// The kernel machine over texts of one language.
 pub struct MachineDevice {
@@ -99,7 +97,7 @@ impl Backend for MachineDevice {
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {
         let len = bytes.div_ceil(4).max(1) as usize;
         self.buffers.push(match name {
-            UNWRITTEN => Cells::unwritten(len),
+            VALUES_NAME => Cells::unwritten(len),
             _ => Cells::of_words(&Concrete, &vec![0; len]),
         });
         Ok(Buffer(self.buffers.len() as u32 - 1))

@@ -11,6 +11,7 @@ use ds4_runtime::device::backend::Backend;
 use ds4_runtime::session::{OpenOptions, Session};
 
 use crate::data;
+use crate::devices;
 use crate::oracle::read_npz;
 use crate::run::{Source, TINY, expected};
 
@@ -147,6 +148,42 @@ pub fn compare(case: &Case, session: &mut Session, feeds: usize) -> Result<Vec<C
         found.push(Compared { tokens: length, widths, equal: wanted == Some(&hash), seconds });
     }
     Ok(found)
+}
+
+/// Compares all models with their stored hashes on a device, opened anew for each, and tells of each as it is done. `feeds`
+/// is the number of [`FEEDS`] that are tried. Gives the number of comparisons that failed.
+///
+/// # Errors
+/// The device cannot be had or refuses, or a step fails.
+pub fn report(device: &str, feeds: usize, tell: &mut dyn FnMut(&str)) -> Result<usize, Diagnostic> {
+    let mut failed = 0;
+    for case in cases()? {
+        let folder = tempfile::tempdir().map_err(no_folder)?;
+        let begin = std::time::Instant::now();
+        let backend = devices::open(device)?;
+        let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
+        let plan = case.plan(folder.path(), &targets)?;
+        let mut session = case.session(&plan, backend)?;
+        let opened = begin.elapsed().as_secs_f64();
+        for compared in compare(&case, &mut session, feeds)? {
+            failed += usize::from(!compared.equal);
+            let verdict = if compared.equal { "equal" } else { "DIFFERENT" };
+            let (widths, seconds) = (format!("{:?}", compared.widths), compared.seconds);
+            let name = &case.name;
+            tell(&format!(
+                "{name:<16} {:>4} tokens in steps of {widths:<26} {seconds:>8.3} s  {verdict}",
+                compared.tokens
+            ));
+        }
+        tell(&format!("{:<16} opened in {opened:.3} s on {}", case.name, session.facts().device));
+    }
+    Ok(failed)
+}
+
+fn no_folder(error: std::io::Error) -> Diagnostic {
+    Diagnostic::new(codes::OUTPUT_WRITE, "there is no place for a plan")
+        .at(Place::file("the folder of temporary files"))
+        .wanted("a folder that can be written", error)
 }
 
 /// Hashes by case, then by number of tokens.

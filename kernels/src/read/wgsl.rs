@@ -1,8 +1,8 @@
 //! The reader of WGSL, over naga: parsed and validated, then from naga's tables to a [`Raw`].
 //!
-//! What the printer does not write is refused where it shows: in the declarations here, in a [`functions`] whose body is not the
-//! printer's, in [`expressions`] and in [`statements`]. naga folds some constants and spells two things out: `&&` and `||` as
-//! branches that set an unnamed variable, `for` as a loop with a break; both are recognised in this one form.
+//! What the printer does not write is refused where it shows: in declarations (here), in functions whose body is not the
+//! printer's (`functions`), in `expressions` and in `statements`. naga folds some constants and spells two things out: `&&`
+//! and `||` as branches that set an unnamed variable, `for` as a loop with a break. Both are known in this one form only.
 
 mod expressions;
 mod functions;

@@ -3,10 +3,11 @@
 use ds4_ir::numerics::Arith;
 use ds4_ir::{Builder as GraphBuilder, Format, ReduceKind, ScalarOp, ScalarType, Tree, Type as ValueType, Value};
 
+use crate::emit::StepBlock;
 use crate::kernel::{Builder, Expr, ExprRow, ExtentRow, Kernel, Operator, Source, Stmt, Type, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine};
 
-use super::bench::{Bench, Caught, Checkpoint, D, Random, Small};
+use super::bench::{Bench, Caught, Checkpoint, D, LANGUAGES, Random, Small};
 
 /// A kernel without one statement.
 pub(super) fn without(kernel: &Kernel, at: usize) -> Kernel {
@@ -245,23 +246,33 @@ fn unwritten_memory_and_two_writers_are_refused() {
     assert_eq!(race(false), Check::Unwritten);
 }
 
-/// A grid of two axes: both coordinates come back from the folded number, on the machine and in the text.
+/// A grid of three axes: all coordinates come back from the folded number, on the machine and in every text.
 #[test]
-fn a_grid_of_two_axes_is_split_again() {
+fn a_grid_of_several_axes_is_split_again() {
     let b = Builder::new("grid", &[], 64);
     let columns = ExtentRow { scalar: Some(ds4_ir::Dim(0)), most: 4, times: 1, per: 1 };
-    let (outer, inner) = (b.group(columns), b.group(ExtentRow::constant(3)));
+    let (outer, middle, inner) = (b.group(ExtentRow::constant(2)), b.group(columns), b.group(ExtentRow::constant(3)));
     let out = b.argument(Source::Slot(Value(0)), Type::Word, crate::kernel::Access::Write, "out");
-    let row = b.add_int(b.mul_int(outer, b.word(3)), inner);
-    let at = b.mul_int(row, b.word(64));
-    b.store(out, b.add_int(at, b.lane()), row);
+    let row = b.add_int(b.mul_int(middle, b.word(3)), inner);
+    let at = b.mul_int(b.add_int(b.mul_int(outer, b.word(12)), row), b.word(64));
+    b.store(out, b.add_int(at, b.lane()), b.add_int(b.mul_int(outer, b.word(100)), row));
     let kernel = b.finish();
-    for order in LaneOrder::ALL {
-        let mut cells = [Cells::unwritten(4 * 3 * 64)];
-        Machine::new(&kernel, &D, order).unwrap().run(&|_| 2, &mut cells).unwrap();
-        let word = |at: usize| cells[0].word(&D, at);
-        assert_eq!((word(0), word(5 * 64 + 63), word(6 * 64)), (Some(0), Some(5), None));
+    let block = StepBlock::of([&kernel]);
+    let words = block.words(&|_| 2);
+    let check = |kernel: &Kernel, scalar: &dyn Fn(ds4_ir::Dim) -> u32| {
+        for order in LaneOrder::ALL {
+            let mut cells = [Cells::unwritten(2 * 4 * 3 * 64)];
+            Machine::new(kernel, &D, order).unwrap().run(scalar, &mut cells).unwrap();
+            let word = |row: usize| cells[0].word(&D, row * 64 + 63);
+            assert_eq!([0, 5, 6, 12, 17].map(word), [Some(0), Some(5), None, Some(100), Some(105)]);
+        }
+    };
+    check(&kernel, &|_| 2);
+    for language in &LANGUAGES {
+        let text = (language.emit)(&kernel, &block).unwrap();
+        let reading = (language.read)(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+        check(&reading.kernel, &|place| words[place.0 as usize]);
     }
-    let text = crate::emit::wgsl::emit(&kernel, &crate::emit::StepBlock::of([&kernel])).unwrap();
-    assert!(text.contains("let group1 = number % 3u;") && text.contains("let group0 = number / 3u;"), "{text}");
+    let text = crate::emit::wgsl::emit(&kernel, &block).unwrap();
+    assert!(text.contains("let group2 = number % 3u;") && text.contains("let group0 = group1 / extent1;"), "{text}");
 }

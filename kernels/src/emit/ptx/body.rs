@@ -6,7 +6,7 @@ use crate::emit::StepBlock;
 use crate::emit::structured::folded;
 use crate::kernel::{Block, Expr, Extent, Kernel, Local, Memory, Operator, Space, Stmt, Type};
 
-use super::instruction::{self, float, remark, word};
+use super::instruction::{self, float, values, word};
 use super::registers::{Class, Registers};
 
 /// Constant indices below this are offsets of an address, whose bytes must fit 31 bits.
@@ -68,13 +68,20 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     pub(super) fn line(&mut self, line: &str) {
+        self.remarked(line, None);
+    }
+
+    /// A line with a remark, beside that on its constants.
+    fn remarked(&mut self, line: &str, remark: Option<&str>) {
         for _ in 0..self.depth {
             self.text.push_str("    ");
         }
         self.text.push_str(line);
-        if let Some(remark) = remark(line) {
+        let values = values(line);
+        let remarks: Vec<&str> = remark.into_iter().chain(values.as_deref()).collect();
+        if !remarks.is_empty() {
             self.text.push_str(" // ");
-            self.text.push_str(&remark);
+            self.text.push_str(&remarks.join(", "));
         }
         self.text.push('\n');
     }
@@ -139,16 +146,16 @@ impl Writer<'_> {
                 self.set(&to, value);
             }
             Stmt::Load { local, memory, index } => {
-                let place = self.place(memory, index);
+                let (place, element) = self.place(memory, index);
                 let to = self.local(local);
                 let name = self.memory_instruction("ld", memory);
-                self.line(&format!("{name} {to}, {place};"));
+                self.remarked(&format!("{name} {to}, {place};"), Some(&element));
             }
             Stmt::Store { memory, index, value } => {
-                let place = self.place(memory, index);
+                let (place, element) = self.place(memory, index);
                 let value = self.operand(value);
                 let name = self.memory_instruction("st", memory);
-                self.line(&format!("{name} {place}, {value};"));
+                self.remarked(&format!("{name} {place}, {value};"), Some(&element));
             }
             Stmt::Shuffle { local, value, distance, width } => self.shuffle(local, value, distance, width),
             Stmt::Barrier => self.line("bar.sync 0;"),
@@ -223,21 +230,24 @@ impl Writer<'_> {
         format!("{name}.{space}.{}", Class::of(row.element).keyword())
     }
 
-    /// The address of an element.
-    fn place(&mut self, memory: Memory, index: Expr) -> String {
-        let base = format!("%{}", self.memories[memory.0 as usize]);
-        match *self.kernel.expr(index) {
-            row if row.op == Operator::Int && row.words[0] == 0 => return format!("[{base}]"),
-            row if row.op == Operator::Int && row.words[0] < MOST_OFFSET => {
-                return format!("[{base}+{}]", 4 * row.words[0]);
-            }
-            _ => {}
-        }
+    /// The address of an element, and the element for a reader.
+    fn place(&mut self, memory: Memory, index: Expr) -> (String, String) {
+        let name = self.memories[memory.0 as usize].clone();
+        let row = self.kernel.expr(index);
+        let known = (row.op == Operator::Int && row.words[0] < MOST_OFFSET).then_some(row.words[0]);
         let index = self.operand(index);
-        let [offset, address] = [(); 2].map(|()| self.registers.numbered(Class::Address));
-        self.line(&format!("mul.wide.u32 {offset}, {index}, 4;"));
-        self.line(&format!("add.u64 {address}, {base}, {offset};"));
-        format!("[{address}]")
+        let element = format!("{name}[{index}]");
+        let place = match known {
+            Some(0) => format!("[%{name}]"),
+            Some(index) => format!("[%{name}+{}]", 4 * index),
+            None => {
+                let [offset, address] = [(); 2].map(|()| self.registers.numbered(Class::Address));
+                self.line(&format!("mul.wide.u32 {offset}, {index}, 4;"));
+                self.line(&format!("add.u64 {address}, %{name}, {offset};"));
+                format!("[{address}]")
+            }
+        };
+        (place, element)
     }
 
     /// A leaf or folded constant, or where the expression was computed in this statement.

@@ -61,8 +61,8 @@ pub(super) fn word(word: u32) -> String {
     if word < 1 << 16 { word.to_string() } else { format!("{word:#x}") }
 }
 
-/// What the float constants of an instruction are, for a reader.
-pub(super) fn remark(instruction: &str) -> Option<String> {
+/// The values of an instruction's float constants, for a reader.
+pub(super) fn values(instruction: &str) -> Option<String> {
     let operands = instruction.trim_end_matches(';').split([' ', ',']);
     let bits = operands.filter_map(|operand| u32::from_str_radix(operand.strip_prefix("0f")?, 16).ok());
     let values: Vec<String> = bits.map(|bits| format!("{:?}", f32::from_bits(bits))).collect();

@@ -96,10 +96,13 @@ fn constants_are_written_by_their_bits_and_folded_by_our_rules() {
     let x = |b: &Builder| b.from_bits(b.lane());
     assert!(text(&|b| b.add(x(b), b.number(-0.0))).contains("add.rn.f32 %f2, %f1, 0f80000000; // -0.0\n"));
     assert!(
-        text(&|b| b.div(b.number(1.0), b.number(3.0))).contains("st.global.f32 [%a2], 0f3EAAAAAB; // 0.33333334\n")
+        text(&|b| b.div(b.number(1.0), b.number(3.0)))
+            .contains("st.global.f32 [%a2], 0f3EAAAAAB; // out[%lane], 0.33333334\n")
     );
     assert!(text(&|b| b.mul(b.number(1e-20), b.number(1e-20))).contains("0f000116C2"));
-    assert!(text(&|b| b.sub(b.number(f32::INFINITY), b.number(f32::INFINITY))).contains("0f7FC00000; // NaN\n"));
+    assert!(
+        text(&|b| b.sub(b.number(f32::INFINITY), b.number(f32::INFINITY))).contains("0f7FC00000; // out[%lane], NaN\n")
+    );
     assert!(text(&|b| b.neg(x(b))).contains("xor.b32 %f2, %f1, 0x80000000;"));
     assert!(text(&|b| b.abs(x(b))).contains("and.b32 %f2, %f1, 0x7fffffff;"));
     assert!(text(&|b| b.sqrt(x(b))).contains("sqrt.rn.f32 %f2, %f1;"));

@@ -11,7 +11,7 @@ use super::device::{About, Device};
 use super::fault;
 use super::memory::{Memory, Range};
 use super::module::{Language, Loaded, load_all};
-use crate::device::backend::{Backend, Buffer, Dispatch, Function, Piece, Sequence, Text};
+use crate::device::backend::{Backend, Buffer, Dispatch, Function, Limits, Piece, Sequence, Text};
 
 /// A device with all that a plan has on it.
 pub struct NativeBackend {
@@ -84,6 +84,10 @@ impl Backend for NativeBackend {
 
     fn name(&self) -> &str {
         &self.device.name
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { memory_bytes: self.device.about.bytes, ..Limits::default() }
     }
 
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {

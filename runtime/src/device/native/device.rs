@@ -58,10 +58,20 @@ pub struct About {
     pub grid: [u32; 2],
 }
 
-/// The devices of this machine, in the order of their numbers; none where the driver is absent or refuses.
-pub fn devices(interface: Interface) -> Vec<About> {
-    Api::load(interface).ok().and_then(|api| all(&api).ok()).unwrap_or_default()
+/// The devices of this machine, in the order of their numbers, at least one; or why there are none.
+pub fn devices(interface: Interface) -> Result<Vec<About>, String> {
+    let none = || format!("{} has no device", interface.drivers());
+    match all(&Api::load(interface)?) {
+        Err(Failure { status: NO_DEVICE | NOT_A_DEVICE, .. }) => Err(none()),
+        Err(failure) => Err(failure.words),
+        Ok(all) if all.is_empty() => Err(none()),
+        Ok(all) => Ok(all),
+    }
 }
+
+/// What the first call says where there is no device; AMD's says the second.
+const NO_DEVICE: Status = 100;
+const NOT_A_DEVICE: Status = 101;
 
 /// What all devices of a driver are.
 pub(super) fn all(api: &Api) -> Result<Vec<About>, Failure> {
@@ -173,8 +183,7 @@ impl Device {
         let name = format!("{}:{number}", interface.name());
         let failed = |failure: Failure| fault::failed(interface, &name, "the driver", &failure);
         let ordinals = match ordinals(&api) {
-            // What the first call says where there is none.
-            Err(Failure { status: 100 | 101, .. }) => Vec::new(),
+            Err(Failure { status: NO_DEVICE | NOT_A_DEVICE, .. }) => Vec::new(),
             found => found.map_err(failed)?,
         };
         let &ordinal = ordinals.get(number).ok_or_else(|| fault::absent(interface, number, ordinals.len()))?;

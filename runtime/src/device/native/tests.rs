@@ -150,9 +150,12 @@ fn open(interface: Interface, target: Target, number: usize) -> Result<NativeBac
 fn a_device_of_this_machine_runs_kernels() {
     for (interface, target) in WAYS {
         let way = format!("{} of {} devices", target.name(), interface.name());
-        let Some(about) = devices(interface).into_iter().next() else {
-            println!("skipped: a_device_of_this_machine_runs_kernels: {way}: there is none");
-            continue;
+        let about = match devices(interface) {
+            Ok(mut all) => all.swap_remove(0),
+            Err(reason) => {
+                println!("skipped: a_device_of_this_machine_runs_kernels: {way}: {reason}");
+                continue;
+            }
         };
         println!("{way}: {about:?}");
         let mut backend = match open(interface, target, 0) {
@@ -175,7 +178,7 @@ fn a_device_of_this_machine_runs_kernels() {
 #[test]
 fn a_machine_without_devices_says_so() {
     for (interface, target) in WAYS {
-        if !devices(interface).is_empty() {
+        if devices(interface).is_ok() {
             println!("skipped: a_machine_without_devices_says_so: there is a device of {}", interface.name());
             continue;
         }

@@ -1,6 +1,7 @@
 //! Rules that the text keeps, and how it looks.
 
 mod assembled;
+mod tools;
 
 use ds4_ir::numerics::Arith;
 use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type as ValueType};

@@ -11,7 +11,7 @@
 //! - Contraction is off by a pragma in the body, for compilers that are clang, and by a flag for all of them. A flag that says
 //!   otherwise wins over the pragma, hence both.
 //! - `+ - *` and comparisons are those of C++ on `float`; `/` is correctly rounded with the flags of the lists, and subnormals
-//!   are kept. The square root is [ours](prelude), since that of HIP 5 is one ulp off.
+//!   are kept. The square root is our own, since that of HIP 5 is one ulp off.
 //! - Signs change by bits. Words are `unsigned` throughout, so that nothing overflows; the sign is read by `int(x)`.
 //! - A float is written so that it is exact: in decimal where that is short, else in hexadecimal, else by its bits.
 //! - The guard in front refuses what a compiler tells of fast math, flushed subnormals and approximate division.
@@ -61,7 +61,7 @@ pub const NVRTC_FLAGS: &[&str] = &["--std=c++17", "--fmad=false", "--ftz=false",
 pub const CPU_FLAGS: &[&str] =
     &["-x", "c++", "-std=c++17", "-O2", "-fno-fast-math", "-ffp-contract=off", "-fPIC", "-shared"];
 
-/// The text of a kernel; its entry point is [`entry_point`](super::entry_point). `None` if the block lacks a dimension that
+/// The text of a kernel; its entry point is [`entry_point`]. `None` if the block lacks a dimension that
 /// the kernel needs.
 pub fn emit(kernel: &Kernel, block: &StepBlock) -> Option<String> {
     let pieces = structured::write(kernel, &Hip, block, "number")?;

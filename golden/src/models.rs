@@ -120,6 +120,9 @@ pub const FEEDS: [(usize, &[usize]); 5] = [
     (LENGTHS[1], &[1]),
 ];
 
+/// Number of the short ones.
+pub const SHORT_FEEDS: usize = 3;
+
 /// One comparison of a model with its stored hash.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compared {

@@ -9,6 +9,7 @@ use ds4_ir::{Diagnostic, Place};
 use ds4_kernels::Target;
 
 use crate::frame::{Frame, SourceFile, SourceWeight, assemble};
+use crate::kernels::add_kernels;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
@@ -21,7 +22,8 @@ pub struct Compiled {
     pub plan: PlanTables,
 }
 
-/// Compiles a model, with kernels for the targets. `model_path` is how the plan finds the checkpoint again: absolute, or relative to the plan's folder.
+/// Compiles a model, with kernels for the targets. `model_path` is how the plan finds the checkpoint again: absolute, or
+/// relative to the plan's folder.
 ///
 /// A pure function of its arguments: the same checkpoint headers, options and path give the same tables.
 pub fn compile(
@@ -39,11 +41,13 @@ pub fn compile(
         weights: weights(model),
         context: options.context,
         entries: &[("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)],
-        targets,
+        // Kernels come behind the check of sizes, whose diagnostic says more.
+        targets: &[],
     };
     let mut plan = assemble(&graph.view(), &frame)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
+    add_kernels(&mut plan, &graph.view(), targets)?;
     Ok(Compiled { graph, plan })
 }
 

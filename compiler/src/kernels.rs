@@ -11,7 +11,7 @@ use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
 use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow};
-use ds4_ir::{Diagnostic, Place};
+use ds4_ir::{Bounds, Diagnostic, Place};
 use ds4_kernels::Target;
 use ds4_kernels::emit::{StepBlock, entry_point};
 use ds4_kernels::kernel::{Kernel, Source, Space, Stmt};
@@ -71,7 +71,9 @@ impl Shared {
         let blocks =
             |place: &ds4_ir::plan::WeightPlaceRow| ScaleBlocks { rows: place.scale_rows, cols: place.scale_cols };
         let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(blocks).collect();
-        let scene = Scene { graph: *graph, bounds, slots: &slots, layouts: &found, scales: &scales };
+        // Strides are the entry point's own; the static bounds of loops are those of the widest one, so that entry points
+        // share kernels.
+        let scene = Scene { graph: *graph, bounds: widest(plan), slots: &slots, layouts: &found, scales: &scales };
         let name = plan.view().str(entry.name).to_string();
         for at in entry.launches.start..entry.launches.start + entry.launches.len {
             let values = plan.launches[at as usize].values.of(&plan.launch_values).to_vec();
@@ -100,6 +102,12 @@ impl Shared {
         }
         DispatchRow { kernel: id, bindings }
     }
+}
+
+/// The largest bounds of all entry points.
+fn widest(plan: &PlanTables) -> Bounds {
+    let most = |of: fn(&EntryRow) -> u32| plan.entries.iter().map(of).max().unwrap_or(0);
+    Bounds { context: plan.context[0], columns: most(|e| e.columns), outputs: most(|e| e.outputs) }
 }
 
 fn key(kernel: &Kernel) -> Key {

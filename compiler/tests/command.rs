@@ -60,6 +60,35 @@ fn a_plan_is_made_shown_and_printed() {
 }
 
 #[test]
+fn kernels_are_listed_and_printed() {
+    let folder = folder();
+    let done = run(folder.path(), &["compile", "model.gguf", "-o", "p.ds4plan", "--target", "wgsl", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["targets"], serde_json::json!(["wgsl"]));
+    assert!(report["device_needs"]["binding_bytes"].as_u64().unwrap() > 1000);
+    let list = run(folder.path(), &["show", "p.ds4plan", "--kernels", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    let kernels = list["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len() as u64, list["kernel_count"].as_u64().unwrap());
+    assert!(kernels.iter().all(|k| k["launches"].as_array().unwrap().iter().any(|n| n.as_u64().unwrap() > 0)));
+    let name = kernels[9]["name"].as_str().unwrap();
+    let source = text(&run(folder.path(), &["show", "p.ds4plan", "--kernel", name, "--target", "wgsl"]));
+    assert!(source.starts_with("// v") && source.contains("@compute"), "{source}");
+    let of_value = text(&run(folder.path(), &["show", "p.ds4plan", "--kernel", "v8"]));
+    assert!(of_value.contains("// v8 "), "{of_value}");
+    for (arguments, code) in [
+        (&["--kernel", "nothing"][..], "no such kernel"),
+        (&["--kernel", name, "--target", "hip"], "no kernels for this target"),
+    ] {
+        let refused = run(folder.path(), &[&["show", "p.ds4plan"], arguments].concat());
+        assert!(text(&refused).contains("DS4-0405") && text(&refused).contains(code), "{}", text(&refused));
+    }
+    let done = run(folder.path(), &["compile", "model.gguf", "-o", "p.ds4plan", "--target", "none", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(report["kernel_count"] == 0 && report["device_needs"].is_null());
+}
+
+#[test]
 fn the_same_layout_gives_the_same_plan() {
     let plans = [folder(), folder()].map(|folder| {
         std::fs::create_dir(folder.path().join("plans")).unwrap();

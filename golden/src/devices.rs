@@ -2,19 +2,29 @@
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::Target;
+use ds4_kernels::machine::LaneOrder;
 use ds4_runtime::device::backend::Backend;
 use ds4_runtime::device::cache::Cache;
 use ds4_runtime::device::select::Choice;
 
-/// The device with a name, opened; none for the CPU's executor.
+use crate::machine_device::MachineDevice;
+
+/// The device with a name, opened; none for the CPU's executor. Beside the names that `ds4-run` takes there is the kernel
+/// machine, `machine[:wgsl|:ptx|:hip]`.
 ///
 /// # Errors
 /// No such name, or the device cannot be had.
 pub fn open(name: &str) -> Result<Option<Box<dyn Backend>>, Diagnostic> {
+    if let Some(target) = name.strip_prefix("machine").map(|rest| rest.strip_prefix(':').unwrap_or("wgsl"))
+        && let Some(target) = Target::named(target)
+    {
+        return Ok(Some(Box::new(MachineDevice::new(target, LaneOrder::Descending))));
+    }
     let choice: Choice = name.parse().map_err(|wanted: String| {
         Diagnostic::new(codes::DEVICE_ABSENT, "there is no such device")
             .at(Place::item("the command line", format!("--device {name}")))
-            .wanted(wanted, name)
+            .wanted(format!("{wanted}, machine[:wgsl|:ptx|:hip]"), name)
             .help("`ds4-run --list-devices` lists the devices of this machine")
     })?;
     choice.open(&Cache::of_user())

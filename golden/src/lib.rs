@@ -24,6 +24,8 @@ pub mod evaluated;
 pub mod expect;
 pub mod fuzz;
 pub mod machine;
+pub mod machine_device;
+pub mod models;
 pub mod oracle;
 pub mod report;
 pub mod run;
@@ -33,7 +35,8 @@ pub mod weights;
 
 use std::path::PathBuf;
 
-/// A file or folder of this crate's data.
+/// A file or folder of this crate's data: in the folder `DS4_GOLDEN` if that is set, else where the crate was built.
 pub fn data(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+    let folder = std::env::var_os("DS4_GOLDEN").map(PathBuf::from);
+    folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR"))).join(path)
 }

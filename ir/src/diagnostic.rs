@@ -82,12 +82,13 @@ codes! {
     PLAN_VERSION = 402: "a plan was written by another version";
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
     PLAN_DAMAGED = 404: "a plan is damaged";
+    KERNEL_UNKNOWN = 405: "a plan has no such kernel";
 
     MODEL_CHANGED = 601: "the plan was made for another model";
     STEP_SIZE = 603: "a step is larger than the plan allows";
     LOGITS_NAN = 604: "the logits are not numbers";
     ID_OUTSIDE = 605: "an id selects a row that does not exist";
-    UNSUPPORTED_LAUNCH = 606: "the CPU has no kernel for a launch of the plan";
+    UNSUPPORTED_LAUNCH = 606: "there is no kernel for a launch of a plan";
     MEMORY = 607: "there is not enough memory for a plan";
     THREADS = 608: "the system refuses a thread";
     WORKER_FAILED = 609: "a thread of the executor failed";

@@ -61,7 +61,8 @@ impl Target {
     pub fn emit(self, kernel: &kernel::Kernel, block: &emit::StepBlock) -> Option<String> {
         match self {
             Target::Wgsl => emit::wgsl::emit(kernel, block),
-            Target::Ptx | Target::Hip => Some(String::new()),
+            Target::Ptx => emit::ptx::emit(kernel, block),
+            Target::Hip => emit::hip::emit(kernel, block),
         }
     }
 

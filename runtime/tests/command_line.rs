@@ -61,15 +61,15 @@ fn devices_are_listed() {
 }
 
 #[test]
-fn a_device_without_execution_exits_with_1() {
+fn an_absent_device_exits_with_1() {
     let cache = tempfile::tempdir().expect("a folder");
-    for device in ["wgpu", "wgpu:99", "cuda", "hip:1"] {
+    for device in ["wgpu:99", "cuda:99", "hip:99"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ds4-run"));
         command.args(["absent.ds4plan", "-p", "a", "--device", device]).env("XDG_CACHE_HOME", cache.path());
         let output = command.output().expect("the binary is started");
         assert_eq!(output.status.code(), Some(1));
-        // No such device, no driver, or no execution there yet; which one depends on the machine.
+        // No such device, or no driver; which one depends on the machine.
         let error = text(&output.stderr);
-        assert!(["0620", "0621", "0628"].iter().any(|code| error.contains(&format!("error[DS4-{code}]"))), "{error}");
+        assert!(["0620", "0621"].iter().any(|code| error.contains(&format!("error[DS4-{code}]"))), "{error}");
     }
 }

@@ -6,6 +6,7 @@ mod compile;
 mod ir;
 mod report;
 mod show;
+mod show_kernels;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -9,6 +9,8 @@ use ds4_ir::graph::Graph;
 use ds4_ir::plan::Plan;
 use serde_json::{Value as Json, json};
 
+use super::show_kernels::Needs;
+
 /// What a person wants to know of a plan at first.
 pub struct Summary {
     /// Options and facts in the order of the plan.
@@ -21,6 +23,10 @@ pub struct Summary {
     pub file_bytes: u64,
     /// Entry points.
     pub entries: Vec<EntrySummary>,
+    /// Languages of the kernels.
+    pub targets: Vec<String>,
+    /// Number of kernels, and what a device must have for them.
+    pub kernels: Option<(usize, Needs)>,
     /// BLAKE3 of the model's tensor table and metadata, in hexadecimal.
     pub model_hash: String,
 }
@@ -52,6 +58,8 @@ impl Summary {
             state_bytes: plan.state_places.iter().map(|s| s.bytes).sum(),
             file_bytes: plan.files.iter().map(|f| f.size).sum(),
             entries: entries.collect(),
+            targets: plan.targets.iter().map(|&text| plan.str(text).to_string()).collect(),
+            kernels: Needs::of(graph, plan).map(|needs| (plan.kernels.len(), needs)),
             model_hash: plan.model_hash[0].iter().map(|b| format!("{b:02x}")).collect(),
         }
     }
@@ -78,6 +86,10 @@ impl Summary {
         let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
         let _ = writeln!(text, "{:<22}{}", "arena", size(self.arena_bytes()));
         let _ = writeln!(text, "{:<22}{} beside the checkpoint", "memory", size(self.memory_bytes()));
+        if let Some((count, needs)) = &self.kernels {
+            let _ = writeln!(text, "{:<22}{count} in {}", "kernels", self.targets.join(", "));
+            let _ = writeln!(text, "{:<22}{}", "device", needs.text());
+        }
         let _ = writeln!(text, "\n{:<10} {:>8} {:>9} {:>12}", "entry", "columns", "launches", "arena");
         for e in &self.entries {
             let _ = writeln!(text, "{:<10} {:>8} {:>9} {:>12}", e.name, e.columns, e.launches, size(e.arena_bytes));
@@ -102,6 +114,9 @@ impl Summary {
             "state_bytes": self.state_bytes,
             "memory_bytes": self.memory_bytes(),
             "entries": entries.collect::<Vec<_>>(),
+            "targets": self.targets,
+            "kernel_count": self.kernels.map_or(0, |(count, _)| count),
+            "device_needs": self.kernels.map(|(_, needs)| needs.json()),
         })
     }
 }

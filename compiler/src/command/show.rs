@@ -11,14 +11,16 @@ use ds4_ir::text::{shape_text, value_lines};
 use ds4_ir::{Diagnostic, Op};
 use serde_json::{Value as Json, json};
 
-use super::open_plan;
 use super::report::{Summary, size};
+use super::{open_plan, show_kernels};
 
 const EXAMPLES: &str = "\
 Examples:
   ds4c show model.ds4plan
   ds4c show model.ds4plan --memory --taps
-  ds4c show model.ds4plan --launches --json";
+  ds4c show model.ds4plan --launches --json
+  ds4c show model.ds4plan --kernels
+  ds4c show model.ds4plan --kernel v120 --target wgsl";
 
 /// Arguments of `ds4c show`.
 #[derive(Args)]
@@ -39,6 +41,15 @@ pub struct Show {
     /// List the values that `ds4-run --tap` can record
     #[arg(long)]
     taps: bool,
+    /// List the kernels for devices
+    #[arg(long)]
+    kernels: bool,
+    /// Print the text of a kernel, by its name or by the value that it computes (v123), and nothing else
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["values", "launches", "memory", "taps", "kernels", "json"])]
+    kernel: Option<String>,
+    /// The language of that text [default: the plan's first]
+    #[arg(long, value_name = "TARGET", requires = "kernel")]
+    target: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -52,6 +63,10 @@ impl Show {
     pub fn run(self) -> Result<(), Diagnostic> {
         let bytes = open_plan(&self.plan)?;
         let (graph, plan, _) = bytes.verified()?;
+        if let Some(name) = &self.kernel {
+            let file = self.plan.display().to_string();
+            return super::print(&show_kernels::source(&plan, &file, name, self.target.as_deref())?);
+        }
         let report = Report { graph, plan };
         let summary = Summary::new(&graph, &plan);
         let text = if self.json { self.json(&report, &summary) } else { self.text(&report, &summary) };
@@ -60,7 +75,8 @@ impl Show {
 
     fn json<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
         let mut all = summary.json();
-        let parts: [(bool, &str, AsJson<'r>); 4] = [
+        let parts: [(bool, &str, AsJson<'r>); 5] = [
+            (self.kernels, "kernels", |report| show_kernels::list_json(&report.plan)),
             (self.taps, "taps", Report::taps_json),
             (self.memory, "memory", Report::memory_json),
             (self.launches, "launches", Report::launches_json),
@@ -76,7 +92,8 @@ impl Show {
 
     fn text<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {
         let mut text = summary.text();
-        let parts: [(bool, AsText<'r>); 4] = [
+        let parts: [(bool, AsText<'r>); 5] = [
+            (self.kernels, |report, text| show_kernels::list_text(&report.plan, text)),
             (self.taps, Report::taps_text),
             (self.memory, Report::memory_text),
             (self.launches, Report::launches_text),

@@ -14,7 +14,9 @@
 //! The text is made to be read: names come from the schedule, one comment line says which value is computed, what is used
 //! twice or is too long for a line gets a name of its own.
 
+pub mod hip;
 mod names;
+pub mod ptx;
 pub mod structured;
 pub mod wgsl;
 

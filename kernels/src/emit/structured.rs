@@ -38,6 +38,10 @@ pub trait Dialect {
     fn shuffle(&self, value: &str, distance: u32, width: u32) -> String;
     /// The head of a loop.
     fn loop_head(&self, index: &str, start: &str, end: &str, step: u32) -> String;
+    /// What stands behind `if`; the condition is complete in itself.
+    fn condition(&self, text: &str) -> String {
+        text.to_string()
+    }
     /// All lanes meet.
     fn barrier(&self) -> &'static str;
     /// Leaves the kernel.
@@ -141,7 +145,7 @@ impl Writer<'_> {
         let product = |x: String, y: String| d.operator(Operator::MulInt, &[x, y]);
         let total = (0..grid.len()).map(|axis| extent(self, axis)).reduce(product).unwrap_or_else(|| d.word(1));
         let beyond = negation(d, Operator::Below, &[number.to_string(), total]);
-        self.line(&format!("if {beyond} {{ {} }}", d.leave()));
+        self.line(&format!("if {} {{ {} }}", d.condition(&beyond), d.leave()));
         let mut rest = number.to_string();
         for axis in (0..grid.len()).rev() {
             if axis == 0 {
@@ -250,7 +254,7 @@ impl Writer<'_> {
 
     /// A branch; inside it the index of a present id is the id.
     fn branch(&mut self, condition: &str, index: Option<(Local, String)>, then: Block, otherwise: Block) {
-        self.line(&format!("if {condition} {{"));
+        self.line(&format!("if {} {{", self.dialect.condition(condition)));
         if let Some((local, id)) = index {
             self.locals[local.0 as usize] = id;
         }
@@ -342,7 +346,7 @@ fn negation(dialect: &dyn Dialect, op: Operator, args: &[String]) -> String {
 }
 
 /// The bits of a rounded operation on constants, folded here by the CPU's exact rules: a target's compiler may fold by others.
-fn folded(kernel: &Kernel, x: Expr) -> Option<u32> {
+pub(super) fn folded(kernel: &Kernel, x: Expr) -> Option<u32> {
     let row = kernel.expr(x);
     let constant = |y: Expr| match kernel.expr(y).op {
         Operator::Float => Some(f32::from_bits(kernel.expr(y).words[0])),
@@ -366,7 +370,7 @@ fn folded(kernel: &Kernel, x: Expr) -> Option<u32> {
 }
 
 /// An expression without the parentheses around all of it.
-fn bare(text: &str) -> &str {
+pub(super) fn bare(text: &str) -> &str {
     let Some(inner) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) else {
         return text;
     };

@@ -16,7 +16,7 @@ use crate::kernel::{Access, Kernel, Operator, Space, Type};
 use super::structured::{self, Dialect};
 use super::{StepBlock, entry_point};
 
-/// The text of a kernel; its entry point is [`entry_point`](super::entry_point). `None` if the block lacks a dimension that the kernel needs.
+/// The text of a kernel; its entry point is [`entry_point`]. `None` if the block lacks a dimension that the kernel needs.
 pub fn emit(kernel: &Kernel, block: &StepBlock) -> Option<String> {
     let pieces = structured::write(kernel, &Wgsl, block, "number")?;
     let mut text = format!("// {}\n", kernel.about);
@@ -61,8 +61,8 @@ fn type_name(ty: Type) -> &'static str {
     }
 }
 
-/// Functions of the text, in the order of their definition.
-const FUNCTIONS: [(&str, &str); 7] = [
+/// Functions of the text by name, in the order of their definition; `loaded` reads the step's block, which is called `step`.
+pub(crate) const FUNCTIONS: [(&str, &str); 7] = [
     (
         "loaded",
         "// The float with these bits, which no compiler knows.\nfn loaded(bits: u32) -> f32 { return bitcast<f32>(bits ^ step[0]); }\n",

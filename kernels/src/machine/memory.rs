@@ -32,6 +32,26 @@ impl<D: Domain> Cells<D> {
         Cells { cells: bits.iter().map(|&w| Some(Value::F(domain.float(w)))).collect() }
     }
 
+    /// Cells that hold these values.
+    pub fn of_values(values: Vec<Option<Value<D>>>) -> Cells<D> {
+        Cells { cells: values }
+    }
+
+    /// What a cell holds; `None` if it is unwritten.
+    pub fn value(&self, at: usize) -> Option<Value<D>> {
+        self.cells.get(at).copied().flatten()
+    }
+
+    /// A copy of some of the cells.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Cells<D> {
+        Cells { cells: self.cells[range].to_vec() }
+    }
+
+    /// Replaces the cells from `at` by these.
+    pub fn replace(&mut self, at: usize, part: &Cells<D>) {
+        self.cells[at..at + part.len()].copy_from_slice(&part.cells);
+    }
+
     /// Number of cells.
     pub fn len(&self) -> usize {
         self.cells.len()

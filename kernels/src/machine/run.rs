@@ -40,6 +40,8 @@ pub struct Machine<'k, D: Domain> {
     domain: &'k D,
     program: Program,
     order: LaneOrder,
+    /// For each statement its line, if there is a text.
+    lines: &'k [u32],
 }
 
 impl<'k, D: Domain> Machine<'k, D> {
@@ -51,7 +53,14 @@ impl<'k, D: Domain> Machine<'k, D> {
 
     /// A machine for a kernel that has passed [`verify`], or that a test has broken in a way the machine has to find.
     pub(crate) fn of_verified(kernel: &'k Kernel, domain: &'k D, order: LaneOrder) -> Self {
-        Machine { kernel, domain, program: Program::of(kernel), order }
+        Machine { kernel, domain, program: Program::of(kernel), order, lines: &[] }
+    }
+
+    /// The same machine, whose traps name the line of a statement: of a kernel that was read, [`Reading::lines`].
+    ///
+    /// [`Reading::lines`]: crate::read::Reading::lines
+    pub fn with_lines(self, lines: &'k [u32]) -> Self {
+        Machine { lines, ..self }
     }
 
     /// Runs the whole grid. `cells` are the arguments' memories in the order of [`Kernel::arguments`]; `scalar` is the value
@@ -81,7 +90,8 @@ impl<'k, D: Domain> Machine<'k, D> {
     }
 
     fn trap(&self, statement: Option<usize>, refused: Refused) -> Trap {
-        Trap { check: refused.check, kernel: self.kernel.name.clone(), statement, message: refused.message }
+        let line = statement.and_then(|at| self.lines.get(at)).copied();
+        Trap { check: refused.check, kernel: self.kernel.name.clone(), statement, line, message: refused.message }
     }
 }
 
@@ -308,9 +318,9 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
     /// Binds the index of an id that is not masked.
     fn present(&mut self, at: usize, lane: usize, id: Expr, index: Local) -> Result<bool, Refused> {
         self.evaluate(at, lane)?;
-        let word = self.word(id)?;
-        self.locals[lane][index.0 as usize] = (word != MASKED).then(|| Value::I(self.machine.domain.int(word)));
-        Ok(word != MASKED)
+        let present = self.word(id)? != MASKED;
+        self.locals[lane][index.0 as usize] = self.scratch[id.0 as usize].filter(|_| present);
+        Ok(present)
     }
 
     /// The element that an index means: checked against the memory's length.

@@ -28,6 +28,8 @@ pub struct Trap {
     pub kernel: String,
     /// Number of the statement, if it is one's fault.
     pub statement: Option<usize>,
+    /// Its line, if the kernel was [read](crate::read) from a text.
+    pub line: Option<u32>,
     /// What happened, one line without a full stop.
     pub message: String,
 }
@@ -35,8 +37,10 @@ pub struct Trap {
 impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.kernel)?;
-        if let Some(statement) = self.statement {
-            write!(f, "statement {statement}: ")?;
+        match (self.line, self.statement) {
+            (Some(line), _) => write!(f, "line {line}: ")?,
+            (None, Some(statement)) => write!(f, "statement {statement}: ")?,
+            (None, None) => {}
         }
         write!(f, "{} ({:?})", self.message, self.check)
     }

@@ -9,11 +9,30 @@
 //! A reader takes what its printer writes and nothing beside it: an unknown token, instruction or declaration is an error,
 //! and so is a header that does not fold the grid as all headers do. It knows nothing of the kernel that was printed.
 
+mod header;
+pub mod hip;
+pub mod ptx;
 pub mod raw;
+mod recover;
+pub mod wgsl;
+
+pub use recover::recover;
 
 use std::fmt;
 
 use crate::kernel::Kernel;
+
+/// The kernel of a text.
+///
+/// # Errors
+/// The text is not what the printer of this language writes.
+pub fn read(target: crate::Target, text: &str) -> Result<Reading, Fault> {
+    match target {
+        crate::Target::Wgsl => wgsl::read(text),
+        crate::Target::Ptx => ptx::read(text),
+        crate::Target::Hip => hip::read(text),
+    }
+}
 
 /// Why a text is not a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]

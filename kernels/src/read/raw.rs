@@ -39,6 +39,18 @@ pub struct RawRow {
     pub words: [u32; 3],
 }
 
+impl RawRow {
+    /// The operands (none for leaves).
+    pub fn operands(&self) -> impl DoubleEndedIterator<Item = RawExpr> + use<'_> {
+        let arity = match self.op {
+            RawOp::Op(op) => op.arity(),
+            RawOp::Least => 2,
+            RawOp::Step | RawOp::Number => 0,
+        };
+        self.words[..arity].iter().map(|&x| RawExpr(x))
+    }
+}
+
 /// A local.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawLocalRow {
@@ -119,6 +131,32 @@ pub enum What {
     },
     /// Leaves the kernel; once, in the header.
     Leave,
+}
+
+impl What {
+    /// The expressions of the statement itself, without those of its blocks.
+    pub fn exprs(&self) -> impl Iterator<Item = RawExpr> + use<> {
+        let pair = match *self {
+            What::Let { value, .. } | What::Var { value, .. } | What::Set { value, .. } => [Some(value), None],
+            What::Shuffle { value, .. } => [Some(value), None],
+            What::Load { index, .. } => [Some(index), None],
+            What::Store { index, value, .. } => [Some(index), Some(value)],
+            What::If { condition, .. } => [Some(condition), None],
+            What::For { start, end, .. } => [Some(start), Some(end)],
+            What::Barrier | What::Leave => [None, None],
+        };
+        pair.into_iter().flatten()
+    }
+
+    /// The blocks of the statement.
+    pub fn blocks(&self) -> impl Iterator<Item = &[RawStmt]> {
+        let pair = match self {
+            What::If { then, otherwise, .. } => [Some(&then[..]), Some(&otherwise[..])],
+            What::For { body, .. } => [Some(&body[..]), None],
+            _ => [None, None],
+        };
+        pair.into_iter().flatten()
+    }
 }
 
 /// A text that was read.

@@ -11,15 +11,51 @@ use ds4_ir::graph::{GraphTables, State, Weight};
 use ds4_ir::numerics::canonical;
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::{Layout, Root, SlotRow};
-use ds4_ir::{Bounds, Builder, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
+use ds4_ir::{Bounds, Builder, Dim, Format, Graph, Op, ScalarOp, ScalarType, Step, Type, Value};
 
-use crate::emit::{StepBlock, wgsl};
+use crate::Target;
+use crate::emit::{self, StepBlock};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
+use crate::read::{self, Fault, Reading};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
+use super::terms::{Terms, leaves, terms};
+
 pub(crate) const D: Numbers = ds4_ir::numerics::Concrete;
+
+/// A language of kernels: its printer, the rules of its texts, and its reader.
+pub(crate) struct Language {
+    pub(crate) target: Target,
+    pub(crate) emit: fn(&Kernel, &StepBlock) -> Option<String>,
+    pub(crate) broken_rule: fn(&str) -> Option<String>,
+    pub(crate) read: fn(&str) -> Result<Reading, Fault>,
+}
+
+/// The languages in which every test of the bench runs its kernels again, printed and read.
+pub(crate) const LANGUAGES: [Language; 3] = [
+    Language {
+        target: Target::Wgsl,
+        emit: emit::wgsl::emit,
+        broken_rule: emit::wgsl::tests::broken_rule,
+        read: read::wgsl::read,
+    },
+    Language {
+        target: Target::Ptx,
+        emit: emit::ptx::emit,
+        broken_rule: |text| {
+            emit::ptx::tests::broken_rule(text).or_else(|| read::ptx::tests::changes::untried_line(text))
+        },
+        read: read::ptx::read,
+    },
+    Language {
+        target: Target::Hip,
+        emit: emit::hip::emit,
+        broken_rule: emit::hip::tests::broken_rule,
+        read: read::hip::read,
+    },
+];
 
 /// A checkpoint in memory.
 #[derive(Default)]
@@ -171,6 +207,8 @@ pub(crate) struct Bench {
 pub(crate) enum Caught {
     /// The kernel is not well-formed.
     Verifier,
+    /// The text is no kernel.
+    Reader,
     /// The machine refused to go on.
     Machine(Check),
     /// The result has other bits than the evaluator's.
@@ -281,16 +319,34 @@ impl Bench {
         order: LaneOrder,
     ) -> Result<(), Trap> {
         let scalar = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
-        for kernel in kernels {
-            let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
-            let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
-            let mut cells: Vec<Cells<Numbers>> = taken.collect();
+        kernels.iter().try_for_each(|kernel| {
             let machine = Machine::new(kernel, &D, order).unwrap();
-            let done = machine.run(&scalar, &mut cells);
-            memories.extend(sources.into_iter().zip(cells));
-            done?;
-        }
-        Ok(())
+            launch(kernel, memories, |cells| machine.run(&scalar, cells))
+        })
+    }
+
+    /// The same, of those kernels that were read from a text as the text says.
+    pub(crate) fn execute_texts(
+        &self,
+        kernels: &[Kernel],
+        texts: &[Option<Reading>],
+        step: Step,
+        memories: &mut Memories,
+        order: LaneOrder,
+    ) -> Result<(), Trap> {
+        let words = self.step_words(kernels, step);
+        kernels.iter().zip(texts).try_for_each(|(kernel, text)| {
+            let Some(text) = text else {
+                return self.execute(std::slice::from_ref(kernel), step, memories, order);
+            };
+            let machine = Machine::new(&text.kernel, &D, order).unwrap().with_lines(&text.lines);
+            launch(kernel, memories, |cells| machine.run(&|place| words[place.0 as usize], cells))
+        })
+    }
+
+    /// The step's block.
+    pub(crate) fn step_words(&self, kernels: &[Kernel], step: Step) -> Vec<u32> {
+        StepBlock::of(kernels).words(&|dim| dim_value(self.tables.dims.as_slice(), dim, step))
     }
 
     /// What the evaluator gives for all stored values, and the states after the step.
@@ -347,6 +403,31 @@ impl Bench {
         }
         let mut kernels = kernels.to_vec();
         kernels[index] = faulty.clone();
+        let found = self.first_found(columns, &|step, memories, order| self.execute(&kernels, step, memories, order));
+        found.map(|(caught, _)| caught)
+    }
+
+    /// The same of a text in the place of that kernel's, and where the machine trapped.
+    pub(crate) fn caught_in_text(
+        &self,
+        language: &Language,
+        kernels: &[Kernel],
+        index: usize,
+        text: &str,
+        columns: u32,
+    ) -> Option<(Caught, Option<Trap>)> {
+        let Ok(reading) = (language.read)(text) else { return Some((Caught::Reader, None)) };
+        let mut texts = vec![None; kernels.len()];
+        texts[index] = Some(reading);
+        self.first_found(columns, &|step, memories, order| self.execute_texts(kernels, &texts, step, memories, order))
+    }
+
+    /// What catches a run first, in both lane orders.
+    fn first_found(
+        &self,
+        columns: u32,
+        run: &dyn Fn(Step, &mut Memories, LaneOrder) -> Result<(), Trap>,
+    ) -> Option<(Caught, Option<Trap>)> {
         let step = Step { position: 5, columns, outputs: columns };
         let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
         let mut states = States::new(&self.graph());
@@ -354,9 +435,9 @@ impl Bench {
         let expected = self.evaluate(&mut states, step, &tokens);
         LaneOrder::ALL.into_iter().find_map(|order| {
             let mut memories = self.memories(&before, &tokens);
-            match self.execute(&kernels, step, &mut memories, order) {
-                Err(trap) => Some(Caught::Machine(trap.check)),
-                Ok(()) => self.difference(&expected, &memories).map(|_| Caught::Bits),
+            match run(step, &mut memories, order) {
+                Err(trap) => Some((Caught::Machine(trap.check), Some(trap))),
+                Ok(()) => self.difference(&expected, &memories).map(|_| (Caught::Bits, None)),
             }
         })
     }
@@ -367,33 +448,94 @@ impl Bench {
         self.check_steps(&steps.collect::<Vec<_>>());
     }
 
-    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders.
+    /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders: the kernels
+    /// as they are, and in the first and the last step as each language's text says.
     pub(crate) fn check_steps(&self, steps: &[Step]) {
         let kernels = self.all_kernels();
-        let block = StepBlock::of(&kernels);
-        for kernel in &kernels {
-            let text = wgsl::emit(kernel, &block).unwrap();
-            assert_eq!(wgsl::tests::broken_rule(&text), None, "{text}");
-        }
-        for &step in steps {
+        let texts = LANGUAGES.map(|language| (language.target.name(), language.texts(&kernels)));
+        for (i, &step) in steps.iter().enumerate() {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
             let before = states.clone();
             let expected = self.evaluate(&mut states, step, &tokens);
             for order in LaneOrder::ALL {
                 let mut memories = self.memories(&before, &tokens);
-                self.execute(&kernels, step, &mut memories, order).unwrap_or_else(|trap| panic!("{trap}"));
-                if let Some(difference) = self.difference(&expected, &memories) {
-                    panic!("{step:?}, {order:?}: {difference}");
-                }
-                for i in 0..self.graph().states.len() as u32 {
-                    let cells = &memories[&Source::State(State(i))];
-                    let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
-                    assert_eq!(got, states.words(State(i)), "state {i}, {step:?}");
+                let done = self.execute(&kernels, step, &mut memories, order);
+                self.same("kernels", done, &expected, &states, &memories);
+                for (name, texts) in texts.iter().filter(|_| i == 0 || i + 1 == steps.len()) {
+                    let mut memories = self.memories(&before, &tokens);
+                    let done = self.execute_texts(&kernels, texts, step, &mut memories, order);
+                    self.same(name, done, &expected, &states, &memories);
                 }
             }
         }
+        steps.last().into_iter().for_each(|&step| self.same_terms(&kernels, &texts, step));
     }
+
+    /// Asserts that each kernel does the same operations on the same elements as its texts do.
+    fn same_terms(&self, kernels: &[Kernel], texts: &[(&str, Vec<Option<Reading>>)], step: Step) {
+        let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
+        let mut memories = self.memories(&States::new(&self.graph()), &tokens);
+        let words = self.step_words(kernels, step);
+        let domain = Terms::folding();
+        for (i, kernel) in kernels.iter().enumerate() {
+            let run = |kernel: &Kernel, scalar: &dyn Fn(Dim) -> u32, mut cells: Vec<Cells<Terms>>| {
+                Machine::new(kernel, &domain, LaneOrder::Ascending).unwrap().run(scalar, &mut cells).unwrap();
+                terms(&cells)
+            };
+            let sources = kernel.arguments().map(|(_, source, _)| source);
+            let before: Vec<_> = sources.enumerate().map(|(i, source)| leaves(i, &memories[&source])).collect();
+            let dims = |dim| dim_value(self.tables.dims.as_slice(), dim, step);
+            let expected = run(kernel, &dims, before.clone());
+            for (name, texts) in texts {
+                let text = texts[i].as_ref().unwrap();
+                let found = run(&text.kernel, &|place| words[place.0 as usize], before.clone());
+                assert!(found == expected, "{name}: the terms of {} differ", kernel.name);
+            }
+            self.execute(std::slice::from_ref(kernel), step, &mut memories, LaneOrder::Ascending).unwrap();
+        }
+    }
+
+    /// Asserts that a run ended with the evaluator's values and states.
+    fn same(&self, run: &str, done: Result<(), Trap>, expected: &[Tensor], states: &States, memories: &Memories) {
+        done.unwrap_or_else(|trap| panic!("{run}: {trap}"));
+        if let Some(difference) = self.difference(expected, memories) {
+            panic!("{run}: {difference}");
+        }
+        for i in 0..self.graph().states.len() as u32 {
+            let cells = &memories[&Source::State(State(i))];
+            let got: Vec<u32> = (0..cells.len()).map(|at| cells.word(&D, at).unwrap()).collect();
+            assert_eq!(got, states.words(State(i)), "{run}, state {i}");
+        }
+    }
+}
+
+impl Language {
+    /// Kernels, printed and read.
+    pub(crate) fn texts(&self, kernels: &[Kernel]) -> Vec<Option<Reading>> {
+        let block = StepBlock::of(kernels);
+        let read = |kernel: &Kernel| {
+            let text = (self.emit)(kernel, &block).unwrap();
+            assert_eq!((self.broken_rule)(&text), None, "{text}");
+            let read = (self.read)(&text);
+            Some(read.unwrap_or_else(|fault| panic!("{} {fault}\n{text}", self.target.name())))
+        };
+        kernels.iter().map(read).collect()
+    }
+}
+
+/// Hands the memories of a kernel's arguments to `run`.
+fn launch(
+    kernel: &Kernel,
+    memories: &mut Memories,
+    run: impl FnOnce(&mut [Cells<Numbers>]) -> Result<(), Trap>,
+) -> Result<(), Trap> {
+    let sources: Vec<Source> = kernel.arguments().map(|(_, source, _)| source).collect();
+    let taken = sources.iter().map(|s| memories.remove(s).unwrap_or_else(|| panic!("no memory {s:?}")));
+    let mut cells: Vec<Cells<Numbers>> = taken.collect();
+    let done = run(&mut cells);
+    memories.extend(sources.into_iter().zip(cells));
+    done
 }
 
 fn seen(tensor: &Tensor, word: u32) -> u32 {

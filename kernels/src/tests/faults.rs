@@ -3,13 +3,14 @@
 use ds4_ir::numerics::Arith;
 use ds4_ir::{Builder as GraphBuilder, Format, ReduceKind, ScalarOp, ScalarType, Tree, Type as ValueType, Value};
 
+use crate::emit::StepBlock;
 use crate::kernel::{Builder, Expr, ExprRow, ExtentRow, Kernel, Operator, Source, Stmt, Type, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine};
 
-use super::bench::{Bench, Caught, Checkpoint, D, Random, Small};
+use super::bench::{Bench, Caught, Checkpoint, D, LANGUAGES, Random, Small};
 
 /// A kernel without one statement.
-fn without(kernel: &Kernel, at: usize) -> Kernel {
+pub(super) fn without(kernel: &Kernel, at: usize) -> Kernel {
     let mut faulty = kernel.clone();
     faulty.stmts.remove(at);
     for run in &mut faulty.blocks {
@@ -21,7 +22,7 @@ fn without(kernel: &Kernel, at: usize) -> Kernel {
 }
 
 /// A kernel in which load or store `at` means the next element.
-fn shifted(kernel: &Kernel, at: usize) -> Option<Kernel> {
+pub(super) fn shifted(kernel: &Kernel, at: usize) -> Option<Kernel> {
     let mut faulty = kernel.clone();
     let next = |faulty: &mut Kernel, index: Expr| {
         let one = push(faulty, Operator::Int, [1, 0, 0]);
@@ -41,7 +42,7 @@ fn push(kernel: &mut Kernel, op: Operator, words: [u32; 3]) -> Expr {
 }
 
 /// A sum in 128 lanes: barriers, shuffles, a tree.
-fn sum_bench(seed: u64) -> Bench {
+pub(super) fn sum_bench(seed: u64) -> Bench {
     let mut random = Random(seed);
     let mut b = GraphBuilder::new();
     let x = b.floats(&[8, 700], &random.tame(5600));
@@ -50,7 +51,7 @@ fn sum_bench(seed: u64) -> Bench {
     Bench::new(b, Checkpoint::default(), &[])
 }
 
-fn only(bench: &Bench) -> (Vec<Kernel>, usize) {
+pub(super) fn only(bench: &Bench) -> (Vec<Kernel>, usize) {
     let kernels = bench.all_kernels();
     let last = kernels.len() - 1;
     (kernels, last)
@@ -109,7 +110,7 @@ fn an_index_off_by_one_is_caught_wherever_it_is() {
     }
 }
 
-fn gather_bench() -> Bench {
+pub(super) fn gather_bench() -> Bench {
     let mut b = GraphBuilder::new();
     let source = b.floats(&[6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let ids = b.ids(&[8], &[5, -1, 0, 2, -1, 3, 4, 1]);
@@ -118,11 +119,8 @@ fn gather_bench() -> Bench {
     Bench::new(b, Checkpoint::default(), &[])
 }
 
-#[test]
-fn an_unguarded_masked_id_is_refused() {
-    let bench = gather_bench();
-    let (kernels, last) = only(&bench);
-    let kernel = &kernels[last];
+/// A kernel whose first guard of a masked id always lets the index pass.
+pub(super) fn unguarded(kernel: &Kernel) -> Kernel {
     let at = kernel.stmts.iter().position(|s| matches!(s, Stmt::Present { .. })).unwrap();
     let Stmt::Present { id, index, then, .. } = kernel.stmts[at] else { unreachable!() };
     // The branch always taken: a truth value, and the index bound to the id.
@@ -133,6 +131,14 @@ fn an_unguarded_masked_id_is_refused() {
     faulty.stmts[at] = Stmt::If { condition: always, then, otherwise: empty };
     let bound = Stmt::Let { local: index, value: id };
     insert(&mut faulty, at, bound);
+    faulty
+}
+
+#[test]
+fn an_unguarded_masked_id_is_refused() {
+    let bench = gather_bench();
+    let (kernels, last) = only(&bench);
+    let mut faulty = unguarded(&kernels[last]);
     // An id is no index: types say so.
     assert_eq!(bench.caught(&kernels, last, &faulty, 8), Some(Caught::Verifier));
     assert!(verify(&faulty).unwrap_err().message.contains("id"));
@@ -240,23 +246,33 @@ fn unwritten_memory_and_two_writers_are_refused() {
     assert_eq!(race(false), Check::Unwritten);
 }
 
-/// A grid of two axes: both coordinates come back from the folded number, on the machine and in the text.
+/// A grid of three axes: all coordinates come back from the folded number, on the machine and in every text.
 #[test]
-fn a_grid_of_two_axes_is_split_again() {
+fn a_grid_of_several_axes_is_split_again() {
     let b = Builder::new("grid", &[], 64);
     let columns = ExtentRow { scalar: Some(ds4_ir::Dim(0)), most: 4, times: 1, per: 1 };
-    let (outer, inner) = (b.group(columns), b.group(ExtentRow::constant(3)));
+    let (outer, middle, inner) = (b.group(ExtentRow::constant(2)), b.group(columns), b.group(ExtentRow::constant(3)));
     let out = b.argument(Source::Slot(Value(0)), Type::Word, crate::kernel::Access::Write, "out");
-    let row = b.add_int(b.mul_int(outer, b.word(3)), inner);
-    let at = b.mul_int(row, b.word(64));
-    b.store(out, b.add_int(at, b.lane()), row);
+    let row = b.add_int(b.mul_int(middle, b.word(3)), inner);
+    let at = b.mul_int(b.add_int(b.mul_int(outer, b.word(12)), row), b.word(64));
+    b.store(out, b.add_int(at, b.lane()), b.add_int(b.mul_int(outer, b.word(100)), row));
     let kernel = b.finish();
-    for order in LaneOrder::ALL {
-        let mut cells = [Cells::unwritten(4 * 3 * 64)];
-        Machine::new(&kernel, &D, order).unwrap().run(&|_| 2, &mut cells).unwrap();
-        let word = |at: usize| cells[0].word(&D, at);
-        assert_eq!((word(0), word(5 * 64 + 63), word(6 * 64)), (Some(0), Some(5), None));
+    let block = StepBlock::of([&kernel]);
+    let words = block.words(&|_| 2);
+    let check = |kernel: &Kernel, scalar: &dyn Fn(ds4_ir::Dim) -> u32| {
+        for order in LaneOrder::ALL {
+            let mut cells = [Cells::unwritten(2 * 4 * 3 * 64)];
+            Machine::new(kernel, &D, order).unwrap().run(scalar, &mut cells).unwrap();
+            let word = |row: usize| cells[0].word(&D, row * 64 + 63);
+            assert_eq!([0, 5, 6, 12, 17].map(word), [Some(0), Some(5), None, Some(100), Some(105)]);
+        }
+    };
+    check(&kernel, &|_| 2);
+    for language in &LANGUAGES {
+        let text = (language.emit)(&kernel, &block).unwrap();
+        let reading = (language.read)(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
+        check(&reading.kernel, &|place| words[place.0 as usize]);
     }
-    let text = crate::emit::wgsl::emit(&kernel, &crate::emit::StepBlock::of([&kernel])).unwrap();
-    assert!(text.contains("let group1 = number % 3u;") && text.contains("let group0 = number / 3u;"), "{text}");
+    let text = crate::emit::wgsl::emit(&kernel, &block).unwrap();
+    assert!(text.contains("let group2 = number % 3u;") && text.contains("let group0 = group1 / extent1;"), "{text}");
 }

@@ -2,9 +2,13 @@
 
 pub(crate) mod bench;
 mod choices;
+pub(crate) mod corpus;
+mod corruption;
 mod faults;
 mod maps;
 mod moves;
 mod mutations;
+mod planted;
 mod products;
 mod reductions;
+mod terms;

@@ -47,6 +47,24 @@ pub struct Dispatch {
     pub arguments: Vec<Piece>,
 }
 
+/// How much a device holds, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// The largest buffer.
+    pub buffer_bytes: u64,
+    /// The largest piece that a kernel sees.
+    pub binding_bytes: u64,
+    /// All of its memory.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    /// No bounds are known.
+    fn default() -> Self {
+        Limits { buffer_bytes: u64::MAX, binding_bytes: u64::MAX, memory_bytes: u64::MAX }
+    }
+}
+
 /// A device that runs kernels. Work is done in the order of the calls: each launch sees what calls before it wrote.
 pub trait Backend {
     /// The language it takes.
@@ -54,6 +72,11 @@ pub trait Backend {
 
     /// What it is called: `wgpu:0 llvmpipe`.
     fn name(&self) -> &str;
+
+    /// How much it holds, as far as its driver says.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
 
     /// A buffer of zeros, at least one word long.
     ///

@@ -8,6 +8,7 @@
 //! probe      the conformance probe
 //! backend    what the executor asks of a device
 //! wgpu       devices through Vulkan
+//! cuda       devices through CUDA's driver
 //! shader     from WGSL to strict SPIR-V
 //! spirv      the pass over SPIR-V words that makes a module strict
 //! cache      what is kept between runs
@@ -17,6 +18,7 @@
 
 pub mod backend;
 pub mod cache;
+pub mod cuda;
 pub mod driver;
 pub mod exec;
 pub mod list;

@@ -8,6 +8,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::backend::Backend;
 use super::cache::Cache;
+use super::cuda;
 use super::driver::Driver;
 use super::probe;
 use super::wgpu::{Adapters, Device, WgpuBackend};
@@ -70,7 +71,7 @@ impl Choice {
                 Driver::Vulkan.find().map_err(|reason| missing(self, Driver::Vulkan, &reason))?;
                 Ok(Some(Box::new(open_wgpu(number, cache)?)))
             }
-            Choice::Cuda(_) => Err(without_backend(self, Driver::Cuda)),
+            Choice::Cuda(number) => Ok(Some(Box::new(cuda::open(number)?))),
             Choice::Hip(_) => Err(without_backend(self, Driver::Hip)),
         }
     }
@@ -95,7 +96,8 @@ fn place(choice: Choice) -> Place {
     Place::item("the command line", format!("--device {choice}"))
 }
 
-fn missing(choice: Choice, driver: Driver, reason: &str) -> Diagnostic {
+/// The diagnostic of a driver that is not there.
+pub(super) fn missing(choice: Choice, driver: Driver, reason: &str) -> Diagnostic {
     Diagnostic::new(codes::DEVICE_DRIVER, format!("there is no driver for {choice}"))
         .at(place(choice))
         .wanted(driver.libraries()[0], reason)

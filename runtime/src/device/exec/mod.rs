@@ -1,18 +1,17 @@
 //! Executes the entry points of a plan on one device.
 //!
 //! ```text
+//! fit       whether the plan fits the device, and what would
 //! memory    buffers: the weights in their device layout, constants, states, the arena, the step's block
 //! weights   the bytes of a tensor as a device stores them
 //! program   an entry point as a sequence of dispatches with their grids
 //! mod       a step: block and tokens up, dispatches, outputs down
 //! ```
 
+mod fit;
 mod memory;
 mod program;
 mod weights;
-
-#[cfg(test)]
-mod tests;
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::dim::dim_value;
@@ -28,6 +27,7 @@ use crate::reader::{Observer, Reader, View, anonymous, readers};
 use crate::session::Runner;
 
 use memory::Memory;
+pub use memory::VALUES_NAME;
 use program::Program;
 
 /// Executes the entry points of a plan on a device.
@@ -36,7 +36,7 @@ use program::Program;
 /// the rest of it is never touched.
 pub struct DeviceExecutor {
     backend: Box<dyn Backend>,
-    memory: Memory,
+    memory: Memory<'static>,
     programs: Vec<Program>,
     arena: MmapMut,
     state: MmapMut,
@@ -55,8 +55,11 @@ impl DeviceExecutor {
         files: &[FileBytes],
         mut backend: Box<dyn Backend>,
     ) -> Result<DeviceExecutor, Diagnostic> {
+        let files: Vec<&[u8]> = files.iter().map(|file| (**file).as_ref()).collect();
+        let memory = Memory::of(graph, plan, &files)?;
+        fit::check(graph, plan, &memory, backend.name(), backend.limits())?;
         let functions = functions(plan, &mut *backend)?;
-        let memory = Memory::new(graph, plan, files, &mut *backend)?;
+        let memory = memory.make(graph, &mut *backend)?;
         let programs = plan.entries.iter();
         let programs = programs.map(|row| Program::new(graph, plan, row, &functions, &memory, &mut *backend));
         let programs = programs.collect::<Result<_, _>>()?;

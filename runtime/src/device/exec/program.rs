@@ -32,7 +32,7 @@ impl Program {
         plan: &Plan<'_>,
         row: &EntryRow,
         functions: &[Function],
-        memory: &Memory,
+        memory: &Memory<'_>,
         backend: &mut dyn Backend,
     ) -> Result<Program, Diagnostic> {
         let (bounds, slots) = (plan.bounds(row), row.slots.of(plan.slots));

@@ -5,13 +5,13 @@
 //! ```text
 //! items      what is computed, and what it must give
 //! inputs     cancellation, subnormals, edges, special values
-//! text       the contract's functions as WGSL
+//! kernel     an item's kernel, printed by the emitter of plans
 //! verdict    what was found; kept between runs; the refusal
 //! ```
 
 mod inputs;
 mod items;
-mod text;
+mod kernel;
 mod verdict;
 
 use ds4_ir::Diagnostic;
@@ -75,7 +75,7 @@ pub(super) struct OnDevice<'a> {
     device: &'a Device,
     columns: [Arena; 3],
     results: Arena,
-    opaque: Arena,
+    step: Arena,
     /// The inputs that lie in the columns.
     set: Option<Set>,
 }
@@ -84,10 +84,11 @@ impl<'a> OnDevice<'a> {
     /// A target with memory for inputs and results.
     pub(super) fn new(device: &'a Device) -> Result<Self, Diagnostic> {
         let arena = |name| device.arena(name, 4 * COUNT as u64);
-        // Arenas begin as zeros.
-        let opaque = device.arena("opaque zeros", 16)?;
+        let words = kernel::step();
+        let step = device.arena("step", 4 * words.len() as u64)?;
+        device.upload(&step, 0, bytemuck::cast_slice(&words))?;
         let columns = [arena("column a")?, arena("column b")?, arena("column c")?];
-        Ok(OnDevice { device, columns, results: arena("results")?, opaque, set: None })
+        Ok(OnDevice { device, columns, results: arena("results")?, step, set: None })
     }
 
     fn load(&mut self, inputs: &Inputs) -> Result<(), Diagnostic> {
@@ -107,8 +108,8 @@ impl<'a> OnDevice<'a> {
         self.load(inputs)?;
         let pipeline = self.device.pipeline(shader)?;
         let [a, b, c] = &self.columns;
-        let bound = self.device.bind(&pipeline, &[a, &self.results, &self.opaque, b, c].map(Arena::whole))?;
-        let groups = [(COUNT / items::WORKGROUP) as u32, 1, 1];
+        let bound = self.device.bind(&pipeline, &[&self.step, a, b, c, &self.results].map(Arena::whole))?;
+        let groups = [COUNT as u32 / shader.workgroup[0], 1, 1];
         self.device.submit(&[Launch { pipeline: &pipeline, bound: &bound, groups }])?;
         let bytes = self.device.read(self.results.whole())?;
         Ok(bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())

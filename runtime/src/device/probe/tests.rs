@@ -2,6 +2,8 @@
 
 use ds4_ir::Diagnostic;
 use ds4_ir::diagnostic::codes;
+use ds4_ir::numerics::Concrete;
+use ds4_kernels::machine::{Cells, LaneOrder, Machine};
 
 use super::*;
 use crate::device::wgpu::tests::device;
@@ -68,6 +70,20 @@ fn a_function_of_the_contract_is_printed() {
     let exp = ITEMS.iter().find(|item| item.name == "exp").unwrap().wgsl();
     let body = exp.split_once("fn probe").unwrap().1;
     insta::assert_snapshot!(body);
+}
+
+/// What an item wants is what its kernel says: on the kernel machine, all bits agree.
+#[test]
+fn every_kernel_computes_what_is_wanted() {
+    for item in ITEMS {
+        let (kernel, inputs) = (item.kernel(), Inputs::of(item.set));
+        let columns = inputs.columns.iter().map(|column| Cells::of_words(&Concrete, column));
+        let mut cells: Vec<Cells<Concrete>> = columns.chain([Cells::unwritten(COUNT)]).collect();
+        let machine = Machine::new(&kernel, &Concrete, LaneOrder::Descending).unwrap();
+        machine.run(&|_| 0, &mut cells).unwrap_or_else(|trap| panic!("{}: {trap}", item.name));
+        let results: Vec<u32> = (0..COUNT).map(|i| cells[3].word(&Concrete, i).unwrap()).collect();
+        assert_eq!(compare(item, &inputs, &results), None, "{}", item.name);
+    }
 }
 
 #[test]

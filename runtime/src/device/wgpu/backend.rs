@@ -6,7 +6,7 @@ use ds4_ir::Diagnostic;
 use ds4_kernels::Target;
 
 use super::{Arena, Bound, Device, Launch, Pipeline};
-use crate::device::backend::{self, Backend, Buffer, Dispatch, Function, Sequence, Text};
+use crate::device::backend::{self, Backend, Buffer, Dispatch, Function, Limits, Sequence, Text};
 use crate::device::shader::lower;
 
 /// A device with all that a plan has on it.
@@ -46,6 +46,11 @@ impl Backend for WgpuBackend {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn limits(&self) -> Limits {
+        let limits = &self.device.about().limits;
+        Limits { buffer_bytes: limits.buffer_bytes, binding_bytes: limits.binding_bytes, ..Limits::default() }
     }
 
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {

@@ -18,7 +18,7 @@ const CAPABILITIES: [(u32, &str); 9] = [
     (66, "subgroups"),
     (68, "subgroups"),
 ];
-const RECOMPILE: &str = "compile the model again with this device's limits";
+const SMALLER: &str = "compile the model with smaller --context or --prefill, or take another device with --device";
 
 impl About {
     /// An item on this device, for messages.
@@ -61,8 +61,7 @@ impl About {
         if bytes <= most {
             return Ok(());
         }
-        let help = format!("it would fit as {} buffers: {RECOMPILE}", bytes.div_ceil(most));
-        Err(self.too_small(item, "bytes in a buffer", bytes, most, &help))
+        Err(self.too_small(item, "bytes in a buffer", bytes, most, SMALLER))
     }
 
     /// An error if so many bytes are too many for one binding.
@@ -71,8 +70,7 @@ impl About {
         if bytes <= most {
             return Ok(());
         }
-        let help = format!("it would fit as {} bindings: {RECOMPILE}", bytes.div_ceil(most));
-        Err(self.too_small(item, "bytes in a binding", bytes, most, &help))
+        Err(self.too_small(item, "bytes in a binding", bytes, most, SMALLER))
     }
 
     /// An error if a grid is too long along an axis.
@@ -85,7 +83,7 @@ impl About {
                 "workgroups along an axis",
                 groups.into(),
                 most.into(),
-                &format!("it would fit folded over {} rows: {RECOMPILE}", groups.div_ceil(most)),
+                SMALLER,
             )),
         }
     }
@@ -106,7 +104,7 @@ impl About {
         match axes.chain(others).find(|(_, wanted, available)| wanted > available) {
             None => Ok(()),
             Some((what, wanted, available)) => {
-                Err(self.too_small(&format!("kernel {}", shader.name), what, wanted, available, RECOMPILE))
+                Err(self.too_small(&format!("kernel {}", shader.name), what, wanted, available, SMALLER))
             }
         }
     }
@@ -124,7 +122,7 @@ impl About {
             Some((_, name)) => Err(Diagnostic::new(codes::DEVICE_FEATURE, "the device lacks a feature of a kernel")
                 .at(self.place(&format!("kernel {}", shader.name)))
                 .wanted(name, found)
-                .help("compile the model again for this device")),
+                .help("update the driver, or take another device with --device")),
         }
     }
 }

@@ -197,7 +197,7 @@ pub(crate) fn plan(
     for state in graph.states {
         let bytes = stored_bytes(state.ty, &graph.max_extents(state.shape, bounds(0, 0))).unwrap();
         plan.state_places.push(StatePlaceRow { offset, bytes });
-        offset += bytes.next_multiple_of(64);
+        offset += bytes.next_multiple_of(ds4_ir::plan::ALIGN);
     }
     let bounds = bounds(context, columns);
     let keeps = |v: Value| {
@@ -216,7 +216,7 @@ pub(crate) fn plan(
         let extents = graph.max_extents(graph.value_shape[v.0 as usize], bounds);
         let bytes = stored_bytes(graph.ty(v), &extents).unwrap();
         let row = SlotRow { value: v, within: v, offset: *offset, bytes };
-        *offset += (bytes + 64).next_multiple_of(64);
+        *offset += (bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
         row
     };
     let mut arena = 0;

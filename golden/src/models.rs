@@ -1,0 +1,214 @@
+//! Whole models on a device: the hashes of their logits, whatever the steps.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ds4_compiler::lower::Activations;
+use ds4_ir::diagnostic::codes;
+use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::Target;
+use ds4_runtime::device::backend::Backend;
+use ds4_runtime::session::{OpenOptions, Session};
+
+use crate::data;
+use crate::devices;
+use crate::oracle::read_npz;
+use crate::run::{Source, TINY, expected};
+
+/// Tokens of the short comparison, and of the long one.
+pub const LENGTHS: [usize; 2] = [40, 300];
+/// Below this crate: for each case, the hash of the logits of each length.
+const FILE: &str = "hashes/logits.json";
+
+/// A model with a kind of activations.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// `tiny-k q8`
+    pub name: String,
+    /// Path of the checkpoint below this crate.
+    pub path: &'static str,
+    /// What its products with quantised weights take.
+    pub activations: Activations,
+}
+
+/// All models that stand in this repository, with each kind of activations that they take.
+///
+/// # Errors
+/// A checkpoint is missing or damaged.
+pub fn cases() -> Result<Vec<Case>, Diagnostic> {
+    let kjv = [("kjv-9m-q8", "models/kjv-9m/model.q8.gguf"), ("kjv-9m-q2", "models/kjv-9m/model.q2.gguf")];
+    let mut cases = Vec::new();
+    for (name, path) in TINY.into_iter().chain(kjv) {
+        let source = Source::open(path)?;
+        let mut add = |activations, text| {
+            cases.push(Case { name: format!("{name} {text}"), path, activations });
+        };
+        add(Activations::F32, "f32");
+        if source.model.weights.reference.iter().any(|w| w.format.takes_q8()) {
+            add(Activations::Q8, "q8");
+        }
+    }
+    Ok(cases)
+}
+
+impl Case {
+    /// The plan, in `folder`, with kernels for these targets.
+    ///
+    /// # Errors
+    /// The checkpoint is missing or damaged, or the plan cannot be written.
+    pub fn plan(&self, folder: &Path, targets: &[Target]) -> Result<PathBuf, Diagnostic> {
+        let source = Source::open(self.path)?;
+        let options = source.options(|o| {
+            o.activations = Some(self.activations);
+            o.context = o.context.min(512);
+            o.prefill = LENGTHS[1] as u32;
+        });
+        source.plan_for(folder, &options, targets)
+    }
+
+    /// The model on a device, or on the CPU if there is none.
+    ///
+    /// # Errors
+    /// As [`Case::plan`]; or the device refuses.
+    pub fn session(&self, plan: &Path, backend: Option<Box<dyn Backend>>) -> Result<Session, Diagnostic> {
+        Session::open_on(plan, &OpenOptions::default(), backend)
+    }
+
+    /// 300 tokens: those of the oracle, or for trained models drawn ones, repeated as far as needed.
+    ///
+    /// # Errors
+    /// The oracle's file is missing or damaged.
+    pub fn tokens(&self) -> Result<Vec<u32>, Diagnostic> {
+        if !self.path.starts_with("oracle") {
+            return Ok((0..LENGTHS[1] as u32).map(|i| (i * 37 + i * i * 11) % 1000).collect());
+        }
+        let file = expected(self.path).join("expected.npz");
+        let arrays = read_npz(&file).map_err(|fault| {
+            Diagnostic::new(codes::FILE_OPEN, "the oracle's values cannot be read")
+                .at(Place::file(file.display().to_string()))
+                .wanted("the file of this repository", fault)
+        })?;
+        Ok(arrays["tokens"].ids().iter().copied().cycle().take(LENGTHS[1]).collect())
+    }
+}
+
+/// BLAKE3 of the logits of all tokens, fed in steps of these widths, over and over.
+///
+/// # Errors
+/// A step fails.
+pub fn logits_hash(session: &mut Session, tokens: &[u32], widths: &[usize]) -> Result<String, Diagnostic> {
+    session.reset();
+    let mut hasher = blake3::Hasher::new();
+    let (mut at, mut step) = (0, 0);
+    while at < tokens.len() {
+        let width = widths[step % widths.len()].min(tokens.len() - at);
+        session.step(&tokens[at..at + width], width)?;
+        for logit in session.logits() {
+            hasher.update(&logit.to_bits().to_le_bytes());
+        }
+        (at, step) = (at + width, step + 1);
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// Tokens and widths of steps: short sequences as one step, one by one, and in steps of one to eight columns; then long ones.
+pub const FEEDS: [(usize, &[usize]); 5] = [
+    (LENGTHS[0], &[LENGTHS[0]]),
+    (LENGTHS[0], &[1]),
+    (LENGTHS[0], &[1, 2, 3, 4, 5, 6, 7, 8]),
+    (LENGTHS[1], &[LENGTHS[1]]),
+    (LENGTHS[1], &[1]),
+];
+
+/// One comparison of a model with its stored hash.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Compared {
+    /// Tokens that were fed.
+    pub tokens: usize,
+    /// Widths of the steps, over and over.
+    pub widths: &'static [usize],
+    /// Whether the logits have the stored hash.
+    pub equal: bool,
+    /// Seconds of the steps, without opening.
+    pub seconds: f64,
+}
+
+/// Feeds a model in the first `feeds` ways and compares with its stored hashes.
+///
+/// # Errors
+/// A step fails, or there are no stored hashes.
+pub fn compare(case: &Case, session: &mut Session, feeds: usize) -> Result<Vec<Compared>, Diagnostic> {
+    let (tokens, hashes) = (case.tokens()?, stored()?);
+    let mut found = Vec::new();
+    for (length, widths) in FEEDS.into_iter().take(feeds) {
+        let begin = std::time::Instant::now();
+        let hash = logits_hash(session, &tokens[..length], widths)?;
+        let wanted = hashes.get(&case.name).and_then(|of_case| of_case.get(&length.to_string()));
+        let seconds = begin.elapsed().as_secs_f64();
+        found.push(Compared { tokens: length, widths, equal: wanted == Some(&hash), seconds });
+    }
+    Ok(found)
+}
+
+/// Compares all models with their stored hashes on a device, opened anew for each, and tells of each as it is done. `feeds`
+/// is the number of [`FEEDS`] that are tried. Gives the number of comparisons that failed.
+///
+/// # Errors
+/// The device cannot be had or refuses, or a step fails.
+pub fn report(device: &str, feeds: usize, tell: &mut dyn FnMut(&str)) -> Result<usize, Diagnostic> {
+    let mut failed = 0;
+    for case in cases()? {
+        let folder = tempfile::tempdir().map_err(no_folder)?;
+        let begin = std::time::Instant::now();
+        let backend = devices::open(device)?;
+        let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
+        let plan = case.plan(folder.path(), &targets)?;
+        let mut session = case.session(&plan, backend)?;
+        let opened = begin.elapsed().as_secs_f64();
+        for compared in compare(&case, &mut session, feeds)? {
+            failed += usize::from(!compared.equal);
+            let verdict = if compared.equal { "equal" } else { "DIFFERENT" };
+            let (widths, seconds) = (format!("{:?}", compared.widths), compared.seconds);
+            let name = &case.name;
+            tell(&format!(
+                "{name:<16} {:>4} tokens in steps of {widths:<26} {seconds:>8.3} s  {verdict}",
+                compared.tokens
+            ));
+        }
+        tell(&format!("{:<16} opened in {opened:.3} s on {}", case.name, session.facts().device));
+    }
+    Ok(failed)
+}
+
+fn no_folder(error: std::io::Error) -> Diagnostic {
+    Diagnostic::new(codes::OUTPUT_WRITE, "there is no place for a plan")
+        .at(Place::file("the folder of temporary files"))
+        .wanted("a folder that can be written", error)
+}
+
+/// Hashes by case, then by number of tokens.
+pub type Hashes = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The hashes that stand in this repository.
+///
+/// # Errors
+/// Their file is missing or damaged.
+pub fn stored() -> Result<Hashes, Diagnostic> {
+    let file = data(FILE);
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string());
+    let hashes = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+    hashes.map_err(|fault| {
+        Diagnostic::new(codes::FILE_OPEN, "the hashes of logits cannot be read")
+            .at(Place::file(file.display().to_string()))
+            .wanted("the file of this repository", fault)
+    })
+}
+
+/// Replaces the stored hashes.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn store(hashes: &Hashes) -> Result<(), Diagnostic> {
+    let text = serde_json::to_string_pretty(hashes).unwrap_or_default();
+    ds4_ir::output::write_whole(&data(FILE), format!("{text}\n").as_bytes())
+}

@@ -1,0 +1,183 @@
+//! Rules that the text keeps, and how it looks.
+
+use ds4_ir::numerics::Arith;
+use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type as ValueType};
+
+use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source};
+use crate::tests::bench::{Bench, Checkpoint, Random, Small};
+
+use super::prelude::FUNCTIONS;
+use super::{CONTRACTION_OFF, StepBlock, emit};
+
+/// What the body may call, beside the functions in front of it: words with a bracket behind them.
+const CALLED: [&str; 6] = ["int", "unsigned", "float", "if", "for", "__syncthreads"];
+
+/// Words that no body has: what computes in another precision, or is no part of the language that the printer writes.
+const FORBIDDEN: [&str; 7] = ["double", "long", "half", "volatile", "asm", "while", "RT_BUILTIN"];
+
+/// The first rule that a text breaks.
+pub(crate) fn broken_rule(text: &str) -> Option<String> {
+    let Some((_, body)) = text.split_once(&format!("\n) {{\n{CONTRACTION_OFF}")) else {
+        return Some("contraction is on".into());
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = body.split(|c| !is_name(c));
+    if let Some(word) = words.find(|word| FORBIDDEN.contains(word)) {
+        return Some(format!("`{word}`"));
+    }
+    let before_brackets = body.match_indices('(').map(|(at, _)| body[..at].trim_end());
+    let mut called = before_brackets.map(|before| before.rsplit(|c| !is_name(c)).next().unwrap_or_default());
+    let known = |word: &str| word.is_empty() || CALLED.contains(&word) || FUNCTIONS.iter().any(|f| f.name == word);
+    called.find(|word| !known(word)).map(|word| format!("`{word}` is called"))
+}
+
+/// The text of the last kernel of a graph.
+fn last(b: GraphBuilder, checkpoint: Checkpoint) -> String {
+    let kernels = Bench::new(b, checkpoint, &[]).all_kernels();
+    let block = StepBlock::of(&kernels);
+    emit(&kernels[kernels.len() - 1], &block).unwrap()
+}
+
+#[test]
+fn a_map_reads_well() {
+    let mut b = GraphBuilder::new();
+    b.enter("layer");
+    b.enter("3");
+    b.enter("ffn");
+    let gate = b.floats(&[8, 40], &[1.0; 320]);
+    let up = b.floats(&[8, 40], &[1.0; 320]);
+    let (gate, up) = (b.per_column(gate), b.per_column(up));
+    let s = &mut b.scalars;
+    let (x, y, one) = (s.param(0, ScalarType::F32), s.param(1, ScalarType::F32), s.f32(1.0));
+    let negative = s.op(ScalarOp::Neg, &[x]).unwrap();
+    let exp = s.op(ScalarOp::Exp, &[negative]).unwrap();
+    let below = s.op(ScalarOp::Add, &[one, exp]).unwrap();
+    let silu = s.op(ScalarOp::Div, &[x, below]).unwrap();
+    let result = s.op(ScalarOp::Mul, &[silu, y]).unwrap();
+    let body = s.body(&[ScalarType::F32; 2], result).unwrap();
+    b.map(body, &[gate, up]);
+    insta::assert_snapshot!(last(b, Checkpoint::default()));
+}
+
+#[test]
+fn a_quantised_product_reads_well() {
+    let mut b = GraphBuilder::new();
+    let w = b.add_weight("w", ValueType::weight(Format::Q8_0), &[5, 96]);
+    let w = b.weight(w);
+    let x = b.floats(&[8, 96], &[1.0; 768]);
+    let x = b.per_column(x);
+    let x = b.quantise(x);
+    b.product(Tree::BLOCKS, x, w, None);
+    let mut checkpoint = Checkpoint::default();
+    checkpoint.random(Format::Q8_0, [1, 5, 96], &mut Random(1));
+    insta::assert_snapshot!(last(b, checkpoint));
+}
+
+#[test]
+fn a_gather_guards_its_ids() {
+    let mut b = GraphBuilder::new();
+    let source = b.floats(&[6, 3], &[1.0; 18]);
+    let ids = b.ids(&[8], &[5, -1, 0, 2, -1, 3, 4, 1]);
+    let ids = b.per_column(ids);
+    b.gather(0, 0, source, ids);
+    insta::assert_snapshot!(last(b, Checkpoint::default()));
+}
+
+/// A kernel that stores what `value` makes.
+fn kernel(value: impl FnOnce(&Builder) -> Number) -> Kernel {
+    let b = Builder::new("value", &[], 64);
+    b.group(ExtentRow::constant(1));
+    let out = b.argument(Source::Slot(ds4_ir::Value(0)), crate::kernel::Type::F32, Access::Write, "out");
+    b.store(out, b.lane(), value(&b));
+    b.finish()
+}
+
+#[test]
+fn constants_are_exact() {
+    let text = |value: &dyn Fn(&Builder) -> Number| emit(&kernel(value), &StepBlock::default()).unwrap();
+    let stored = |value: f32, wanted: &str| {
+        let text = text(&|b| b.number(value));
+        assert!(text.contains(&format!("out[lane] = {wanted};")), "{text}");
+    };
+    stored(0.0, "0.0f");
+    stored(-0.0, "-0.0f");
+    stored(1.0, "1.0f");
+    stored(-12_582_912.0, "-0x1.8p+23f");
+    stored(0.1, "0x1.99999ap-4f");
+    stored(f32::MAX, "0x1.fffffep+127f");
+    stored(f32::MIN_POSITIVE, "0x1p-126f");
+    stored(f32::from_bits(1), "as_float(1u)");
+    stored(f32::NEG_INFINITY, "as_float(0xff800000u)");
+    let x = |b: &Builder| b.from_bits(b.lane());
+    assert!(text(&|b| b.add(x(b), b.number(0.0))).contains("out[lane] = as_float(lane) + 0.0f;"));
+    assert!(text(&|b| b.div(b.number(1.0), b.number(3.0))).contains("out[lane] = 0x1.555556p-2f;"));
+    assert!(text(&|b| b.neg(x(b))).contains("out[lane] = flipped(as_float(lane));"));
+    assert!(text(&|b| b.sqrt(x(b))).contains("static __device__ inline float root(float x) {"));
+}
+
+/// Whatever a name holds, the line behind the comment is not part of it.
+#[test]
+fn a_comment_ends_with_its_line() {
+    let mut kernel = kernel(|b| b.number(1.0));
+    kernel.about = "a \\\n#define x \u{202e}??/".into();
+    let text = emit(&kernel, &StepBlock::default()).unwrap();
+    assert_eq!(text.lines().next(), Some("// a __#define x ___/"));
+}
+
+/// Planted faults are found by the rule.
+#[test]
+fn broken_rules_are_found() {
+    let x = |b: &Builder| b.sqrt(b.add(b.from_bits(b.lane()), b.number(0.5)));
+    let text = emit(&kernel(x), &StepBlock::default()).unwrap();
+    assert_eq!(broken_rule(&text), None);
+    assert_eq!(broken_rule(&text.replace("contract(off)", "contract(on)")).as_deref(), Some("contraction is on"));
+    let planted = |old: &str, new: &str| {
+        assert!(text.contains(old), "{text}");
+        broken_rule(&text.replace(old, new)).unwrap_or_default()
+    };
+    assert_eq!(planted("= root(as_float(lane)", "= sqrtf(as_float(lane)"), "`sqrtf` is called");
+    assert_eq!(planted("as_float(lane) + 0.5f", "__fadd_rn (as_float(lane), 0.5f)"), "`__fadd_rn` is called");
+    assert_eq!(planted("const unsigned lane", "const double x = 1; const unsigned lane"), "`double`");
+}
+
+/// The root of the text, word by word, over every significand of both parities and the edges of the range; the estimate is
+/// off, as a device's may be.
+#[test]
+fn the_root_is_correctly_rounded() {
+    let root = |x: f32| -> f32 {
+        let bits = x.to_bits();
+        let mut exponent = (bits >> 23) as i32;
+        let mut m = bits & 0x7f_ffff;
+        if exponent == 0 {
+            exponent = 1;
+            while m < 0x80_0000 {
+                m <<= 1;
+                exponent -= 1;
+            }
+        } else {
+            m |= 0x80_0000;
+        }
+        if exponent & 1 == 0 {
+            exponent -= 1;
+            m <<= 1;
+        }
+        let mut s = ((m << 1) as f32).sqrt().mul_add(4096.0, (bits % 5) as f32 - 2.0) as u32;
+        let mut rest = (m << 25).wrapping_sub(s.wrapping_mul(s)) as i32;
+        while rest < 0 {
+            s -= 1;
+            rest += (2 * s + 1) as i32;
+        }
+        while rest > (2 * s) as i32 {
+            rest -= (2 * s + 1) as i32;
+            s += 1;
+        }
+        let rounded = (s >> 1) + (s & 1);
+        f32::from_bits(rounded.wrapping_add((((exponent - 175) / 2 + 150) as u32) << 23))
+    };
+    let significands = (0..1 << 24).map(|i: u32| 0x3f80_0000 + i);
+    let edges = (1..1 << 12).chain(0x7f_f000..0x80_1000).chain(0x7f7f_f000..0x7f80_0000);
+    for bits in significands.chain(edges) {
+        let x = f32::from_bits(bits);
+        assert_eq!(root(x).to_bits(), x.sqrt().to_bits(), "{bits:#x}");
+    }
+}

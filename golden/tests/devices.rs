@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use ds4_golden::models::{FEEDS, Hashes, LENGTHS, SHORT_FEEDS, cases, compare, logits_hash, store, stored};
+use ds4_golden::models::{FEEDS, Hashes, LENGTHS, SHORT_FEEDS, cases, compare_on, logits_hash, store, stored};
 use ds4_golden::{devices, run};
 use ds4_kernels::Target;
 
@@ -43,15 +43,10 @@ fn wgpu_has_the_cpus_bits() {
         return;
     }
     for case in cases().unwrap() {
-        let folder = tempfile::tempdir().unwrap();
-        let plan = case.plan(folder.path(), &[Target::Wgsl]).unwrap();
-        let begin = std::time::Instant::now();
-        let mut session = case.session(&plan, devices::open("wgpu").unwrap()).unwrap();
-        let opened = begin.elapsed().as_secs_f64();
         let long = ["tiny-a f32", "tiny-k q8"].contains(&case.name.as_str());
-        let compared = compare(&case, &mut session, if long { FEEDS.len() } else { SHORT_FEEDS }).unwrap();
-        println!("{}: opened in {opened:.1} s; {compared:?}", case.name);
-        assert!(compared.iter().all(|c| c.equal), "{}: {compared:?}", case.name);
+        let row = compare_on("wgpu", &case, if long { FEEDS.len() } else { SHORT_FEEDS }).unwrap();
+        println!("{}", row.text());
+        assert_eq!(row.failed(), 0, "{}", row.text());
     }
 }
 

@@ -54,7 +54,8 @@ struct Selection {
 
 #[derive(Args)]
 struct Check {
-    /// The device: cpu, wgpu, cuda or hip, with a number behind a colon if there are several
+    /// The device: cpu; wgpu, cuda or hip, with a number behind a colon if there are several; or the kernel machine,
+    /// machine:wgsl, machine:ptx or machine:hip
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     device: String,
     #[command(flatten)]

@@ -15,6 +15,7 @@ use crate::bless::{changes, write};
 use crate::cases::{Case, FAMILIES};
 use crate::check::{Device, Verdict};
 use crate::expect::FamilyFile;
+use crate::models::{self, FEEDS, Row, SHORT_FEEDS, cases, compare_on};
 use crate::report::{Table, json};
 
 /// Compares devices with golden files, bit by bit.
@@ -28,6 +29,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   ds4-golden check --device wgpu
+  ds4-golden models --device wgpu --long
   ds4-golden check --device cpu --family product --case q8_0.q8.256
   ds4-golden bless --family map";
 
@@ -37,6 +39,8 @@ enum Command {
     Check(Check),
     /// Writes golden files anew from the evaluator's words, after showing what changes.
     Bless(Bless),
+    /// Feeds the models of this repository to a device and compares their logits with the stored hashes.
+    Models(Models),
     /// Lists the cases.
     List(Selection),
 }
@@ -54,8 +58,8 @@ struct Selection {
 
 #[derive(Args)]
 struct Check {
-    /// The device: cpu; wgpu, cuda or hip, with a number behind a colon if there are several; or the kernel machine,
-    /// machine:wgsl, machine:ptx or machine:hip
+    /// The device: cpu, wgpu, cuda or hip, with a number behind a colon if there are several; machine[:wgsl|:ptx|:hip] for
+    /// the kernel machine, nvrtc for HIP text on a device of NVIDIA
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     device: String,
     #[command(flatten)]
@@ -66,6 +70,19 @@ struct Check {
     /// Folder of the golden files
     #[arg(long, value_name = "FOLDER", default_value_os_t = folder())]
     golden: PathBuf,
+}
+
+#[derive(Args)]
+struct Models {
+    /// The device, named as for `check`
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
+    /// Also feed 300 tokens, in one step and one by one
+    #[arg(long)]
+    long: bool,
+    /// The report as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -91,6 +108,7 @@ pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Check(command) => command.run(),
         Command::Bless(command) => command.run(),
+        Command::Models(command) => command.run(),
         Command::List(selection) => selection.list(),
     };
     match done {
@@ -183,6 +201,26 @@ impl Check {
             false => print(&table.total(&rows))?,
         }
         Ok(rows.iter().all(|row| row.verdict == Verdict::Equal))
+    }
+}
+
+impl Models {
+    fn run(&self) -> Result<bool, Diagnostic> {
+        let feeds = if self.long { FEEDS.len() } else { SHORT_FEEDS };
+        let mut rows = Vec::new();
+        for case in cases()? {
+            let row = compare_on(&self.device, &case, feeds)?;
+            if !self.json {
+                print(row.text().trim_end())?;
+            }
+            rows.push(row);
+        }
+        let failed: usize = rows.iter().map(Row::failed).sum();
+        match self.json {
+            true => print(&models::json(&rows))?,
+            false => print(&format!("{} models, {failed} comparisons failed", rows.len()))?,
+        }
+        Ok(failed == 0)
     }
 }
 

@@ -120,6 +120,9 @@ pub const FEEDS: [(usize, &[usize]); 5] = [
     (LENGTHS[1], &[1]),
 ];
 
+/// Number of the short ones.
+pub const SHORT_FEEDS: usize = 3;
+
 /// One comparison of a model with its stored hash.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compared {
@@ -150,34 +153,69 @@ pub fn compare(case: &Case, session: &mut Session, feeds: usize) -> Result<Vec<C
     Ok(found)
 }
 
-/// Compares all models with their stored hashes on a device, opened anew for each, and tells of each as it is done. `feeds`
-/// is the number of [`FEEDS`] that are tried. Gives the number of comparisons that failed.
+/// What a model showed on a device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The model.
+    pub model: String,
+    /// The device, as it calls itself.
+    pub device: String,
+    /// Kernels that a step of one token launches.
+    pub launches: usize,
+    /// Seconds until it was ready.
+    pub opened: f64,
+    /// What was compared.
+    pub compared: Vec<Compared>,
+}
+
+/// Opens a device, puts a model onto it and compares with its stored hashes in the first `feeds` ways.
 ///
 /// # Errors
 /// The device cannot be had or refuses, or a step fails.
-pub fn report(device: &str, feeds: usize, tell: &mut dyn FnMut(&str)) -> Result<usize, Diagnostic> {
-    let mut failed = 0;
-    for case in cases()? {
-        let folder = tempfile::tempdir().map_err(no_folder)?;
-        let begin = std::time::Instant::now();
-        let backend = devices::open(device)?;
-        let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
-        let plan = case.plan(folder.path(), &targets)?;
-        let mut session = case.session(&plan, backend)?;
-        let opened = begin.elapsed().as_secs_f64();
-        for compared in compare(&case, &mut session, feeds)? {
-            failed += usize::from(!compared.equal);
-            let verdict = if compared.equal { "equal" } else { "DIFFERENT" };
-            let (widths, seconds) = (format!("{:?}", compared.widths), compared.seconds);
-            let name = &case.name;
-            tell(&format!(
-                "{name:<16} {:>4} tokens in steps of {widths:<26} {seconds:>8.3} s  {verdict}",
-                compared.tokens
-            ));
-        }
-        tell(&format!("{:<16} opened in {opened:.3} s on {}", case.name, session.facts().device));
+pub fn compare_on(device: &str, case: &Case, feeds: usize) -> Result<Row, Diagnostic> {
+    let folder = tempfile::tempdir().map_err(no_folder)?;
+    let begin = std::time::Instant::now();
+    let backend = devices::open(device)?;
+    let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
+    let mut session = case.session(&case.plan(folder.path(), &targets)?, backend)?;
+    let opened = begin.elapsed().as_secs_f64();
+    let compared = compare(case, &mut session, feeds)?;
+    let facts = session.facts();
+    Ok(Row { model: case.name.clone(), device: facts.device.clone(), launches: facts.launches, opened, compared })
+}
+
+impl Row {
+    /// Comparisons that failed.
+    pub fn failed(&self) -> usize {
+        self.compared.iter().filter(|compared| !compared.equal).count()
     }
-    Ok(failed)
+
+    /// For people: a line for each comparison.
+    pub fn text(&self) -> String {
+        let Row { model, device, launches, opened, .. } = self;
+        let mut text = format!("{model} on {device}: ready in {opened:.3} s, {launches} launches for a token\n");
+        for Compared { tokens, widths, equal, seconds } in &self.compared {
+            let verdict = if *equal { "equal" } else { "DIFFERENT" };
+            let widths = widths.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+            text += &format!("  {tokens:>4} tokens in steps of {widths:<16} {seconds:>9.3} s  {verdict}\n");
+        }
+        text
+    }
+}
+
+/// For programs: a list of models.
+pub fn json(rows: &[Row]) -> String {
+    let compared = |c: &Compared| serde_json::json!({ "tokens": c.tokens, "widths": c.widths, "equal": c.equal, "seconds": c.seconds });
+    let row = |row: &Row| {
+        serde_json::json!({
+            "model": row.model,
+            "device": row.device,
+            "launches_per_decode_step": row.launches,
+            "seconds_to_open": row.opened,
+            "compared": row.compared.iter().map(compared).collect::<Vec<_>>(),
+        })
+    };
+    format!("{:#}", rows.iter().map(row).collect::<serde_json::Value>())
 }
 
 fn no_folder(error: std::io::Error) -> Diagnostic {

@@ -7,6 +7,7 @@
 mod code;
 #[path = "../../kernels/src/emit/ptx/tests/tools.rs"]
 mod ptx;
+#[allow(dead_code)]
 #[path = "../../kernels/tests/hip/tools.rs"]
 mod tools;
 

@@ -101,7 +101,6 @@ codes! {
     DEVICE_MEMORY = 625: "there is not enough memory on a device";
     DEVICE_REFUSES = 626: "a device refuses its work";
     DEVICE_INEXACT = 627: "a device does not keep the numeric contract";
-    DEVICE_UNUSED = 628: "plans are not executed on this kind of device yet";
     KERNEL_TEXT = 629: "the text of a kernel is malformed";
     DEVICE_TARGET = 630: "a plan has no kernels for a device";
     CONTEXT_EXCEEDED = 650: "prompt and generation do not fit in the context";

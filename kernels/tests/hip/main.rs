@@ -1,10 +1,10 @@
-//! HIP text and outside tools: the CPU's compiler, clang with AMD's back end, hiprtc.
+//! HIP text and outside tools: the CPU's compiler, clang with AMD's back end, hiprtc, NVRTC.
 
 #![allow(clippy::unwrap_used)]
 
 mod clang;
 mod code;
 mod cpu;
-mod hiprtc;
+mod rtc;
 mod samples;
 mod tools;

@@ -22,6 +22,11 @@ pub fn shim() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/shim")
 }
 
+/// A file of NVIDIA's that `scripts/tools-hip` fetches.
+pub fn fetched(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/hip/nvidia/cu13").join(file)
+}
+
 /// Runs a program; what it writes to both outputs, and whether it succeeded.
 pub fn run(program: &str, arguments: &[&str]) -> (String, bool) {
     let output = Command::new(program).args(arguments).output().unwrap();

@@ -1,5 +1,5 @@
 //! Whether the libraries of the drivers are there. They are loaded when they are needed and at no other time, so that
-//! one binary starts anywhere.
+//! one binary starts anywhere; and they stay loaded, since some do not survive to be loaded a second time.
 
 use libloading::Library;
 
@@ -41,9 +41,12 @@ impl Driver {
         let mut reason = String::new();
         for name in self.libraries() {
             // SAFETY: loading runs the initialisers of a driver that the system's owner installed; nothing is called in
-            // it here, and it stays loaded only until the end of this statement.
+            // it here.
             match unsafe { Library::new(name) } {
-                Ok(_) => return Ok(name),
+                Ok(library) => {
+                    std::mem::forget(library);
+                    return Ok(name);
+                }
                 Err(error) if reason.is_empty() => reason = first_line(&error),
                 Err(_) => {}
             }

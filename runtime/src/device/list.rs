@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::cache::Cache;
 use super::driver::Driver;
+use super::native::{self, Interface};
 use super::probe::{self, Verdict};
 use super::wgpu::{About, Adapters, Device};
 use crate::cpu::products::Isa;
@@ -27,10 +28,10 @@ pub struct List {
     pub isas: Vec<&'static str>,
     /// Devices through wgpu, in the order of their numbers; or why there are none.
     pub wgpu: Result<Vec<Row>, String>,
-    /// The library of CUDA's driver, or why there is none.
-    pub cuda: Result<&'static str, String>,
-    /// The library of HIP, or why there is none.
-    pub hip: Result<&'static str, String>,
+    /// Devices of NVIDIA in the order of their numbers, or why there are none.
+    pub cuda: Result<Vec<native::About>, String>,
+    /// Devices of AMD, likewise.
+    pub hip: Result<Vec<native::About>, String>,
 }
 
 impl List {
@@ -40,8 +41,8 @@ impl List {
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             isas: Isa::available().map(Isa::name).collect(),
             wgpu: wgpu_rows(cache),
-            cuda: Driver::Cuda.find(),
-            hip: Driver::Hip.find(),
+            cuda: native::devices(Interface::Cuda),
+            hip: native::devices(Interface::Hip),
         }
     }
 
@@ -53,19 +54,21 @@ impl List {
             Ok(rows) => rows.iter().enumerate().for_each(|(number, row)| text += &row.text(number)),
             Err(reason) => text += &format!("wgpu     absent: {reason}\n"),
         }
-        for (name, found) in [("cuda", &self.cuda), ("hip", &self.hip)] {
-            text += &match found {
-                Ok(library) => format!("{name:8} {library} is there; plans are not executed on {name} yet\n"),
-                Err(reason) => format!("{name:8} absent: {reason}\n"),
-            };
+        for (interface, found) in [(Interface::Cuda, &self.cuda), (Interface::Hip, &self.hip)] {
+            match found {
+                Ok(all) => {
+                    all.iter().enumerate().for_each(|(number, about)| text += &native_text(interface, number, about))
+                }
+                Err(reason) => text += &format!("{:8} absent: {reason}\n", interface.name()),
+            }
         }
         text
     }
 
     /// For programs: one object.
     pub fn json(&self) -> String {
-        let library = |found: &Result<&'static str, String>| match found {
-            Ok(library) => json!({ "library": library }),
+        let natives = |found: &Result<Vec<native::About>, String>| match found {
+            Ok(all) => Value::Array(all.iter().map(native_json).collect()),
             Err(reason) => json!({ "absent": reason }),
         };
         let wgpu = match &self.wgpu {
@@ -76,8 +79,8 @@ impl List {
             "contract": CONTRACT,
             "cpu": { "threads": self.threads, "isas": self.isas, "exact": true },
             "wgpu": wgpu,
-            "cuda": library(&self.cuda),
-            "hip": library(&self.hip),
+            "cuda": natives(&self.cuda),
+            "hip": natives(&self.hip),
         });
         format!("{object:#}\n")
     }
@@ -160,6 +163,28 @@ impl Row {
     }
 }
 
+fn native_text(interface: Interface, number: usize, about: &native::About) -> String {
+    let [major, minor] = about.driver;
+    let kind = format!("{}:{number}", interface.name());
+    [
+        format!("{kind:9}{}\n", about.name),
+        indented("driver", &format!("{} {major}.{minor}", interface.name())),
+        indented("memory", &size(about.bytes)),
+        indented("executes", &about.architecture.to_string()),
+    ]
+    .concat()
+}
+
+fn native_json(about: &native::About) -> Value {
+    let [major, minor] = about.driver;
+    json!({
+        "name": about.name,
+        "driver": format!("{major}.{minor}"),
+        "memory_bytes": about.bytes,
+        "architecture": about.architecture.to_string(),
+    })
+}
+
 fn verdict_line(verdict: &Verdict) -> String {
     let failed: Vec<_> = verdict.failures().map(|(item, _)| item).collect();
     let items = verdict.outcomes.len();
@@ -198,7 +223,13 @@ mod tests {
             isas: vec!["baseline", "avx2"],
             wgpu: Ok(rows.map(|verdict| Row { about: toy(), verdict }).into()),
             cuda: Err("libcuda.so.1: cannot open shared object file: No such file or directory".into()),
-            hip: Ok("libamdhip64.so.6"),
+            hip: Ok(vec![native::About {
+                name: "Toy Instinct".into(),
+                bytes: 64 << 30,
+                architecture: native::Architecture::Target("gfx90a:sramecc+:xnack-".into()),
+                driver: [6, 2],
+                grid: [65535, 65535],
+            }]),
         }
     }
 
@@ -213,6 +244,6 @@ mod tests {
     fn this_machine_is_listed() {
         let text = List::of_machine(&Cache::none()).text();
         println!("{text}");
-        assert!(text.starts_with("cpu ") && text.contains("\ncuda ") && text.contains("\nhip "));
+        assert!(text.starts_with("cpu ") && text.contains("\ncuda") && text.contains("\nhip"));
     }
 }

@@ -8,7 +8,7 @@
 //! probe      the conformance probe
 //! backend    what the executor asks of a device
 //! wgpu       devices through Vulkan
-//! cuda       devices through CUDA's driver
+//! native     devices through CUDA's and HIP's drivers
 //! shader     from WGSL to strict SPIR-V
 //! spirv      the pass over SPIR-V words that makes a module strict
 //! cache      what is kept between runs
@@ -18,10 +18,10 @@
 
 pub mod backend;
 pub mod cache;
-pub mod cuda;
 pub mod driver;
 pub mod exec;
 pub mod list;
+pub mod native;
 pub mod probe;
 pub mod select;
 pub mod shader;

@@ -8,8 +8,8 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::backend::Backend;
 use super::cache::Cache;
-use super::cuda;
 use super::driver::Driver;
+use super::native;
 use super::probe;
 use super::wgpu::{Adapters, Device, WgpuBackend};
 
@@ -62,8 +62,8 @@ impl Choice {
     /// The device, opened and probed; none for the CPU.
     ///
     /// # Errors
-    /// The first reason that applies: its driver is missing, there is no such device, it does not keep the contract, or this
-    /// program does not execute plans there yet.
+    /// The first reason that applies: its driver or compiler is missing, there is no such device, or it does not keep the
+    /// contract.
     pub fn open(self, cache: &Cache) -> Result<Option<Box<dyn Backend>>, Diagnostic> {
         match self {
             Choice::Cpu => Ok(None),
@@ -71,8 +71,8 @@ impl Choice {
                 Driver::Vulkan.find().map_err(|reason| missing(self, Driver::Vulkan, &reason))?;
                 Ok(Some(Box::new(open_wgpu(number, cache)?)))
             }
-            Choice::Cuda(number) => Ok(Some(Box::new(cuda::open(number)?))),
-            Choice::Hip(_) => Err(without_backend(self, Driver::Hip)),
+            Choice::Cuda(number) => Ok(Some(Box::new(native::open_cuda(number)?))),
+            Choice::Hip(number) => Ok(Some(Box::new(native::open_hip(number, cache)?))),
         }
     }
 }
@@ -85,13 +85,6 @@ fn open_wgpu(number: usize, cache: &Cache) -> Result<WgpuBackend, Diagnostic> {
     Ok(WgpuBackend::new(device, number))
 }
 
-fn without_backend(choice: Choice, driver: Driver) -> Diagnostic {
-    match driver.find() {
-        Ok(_) => unused(choice),
-        Err(reason) => missing(choice, driver, &reason),
-    }
-}
-
 fn place(choice: Choice) -> Place {
     Place::item("the command line", format!("--device {choice}"))
 }
@@ -102,13 +95,6 @@ pub(super) fn missing(choice: Choice, driver: Driver, reason: &str) -> Diagnosti
         .at(place(choice))
         .wanted(driver.libraries()[0], reason)
         .help(format!("install {}, or use --device cpu", driver.package()))
-}
-
-fn unused(choice: Choice) -> Diagnostic {
-    Diagnostic::new(codes::DEVICE_UNUSED, format!("plans are not executed on {choice} yet"))
-        .at(place(choice))
-        .wanted("a device that this version executes plans on", choice)
-        .help("use --device cpu")
 }
 
 #[cfg(test)]
@@ -140,8 +126,6 @@ mod tests {
             missing(Choice::Wgpu(0), Driver::Vulkan, reason),
             missing(Choice::Cuda(0), Driver::Cuda, reason),
             missing(Choice::Hip(1), Driver::Hip, reason),
-            unused(Choice::Wgpu(0)),
-            unused(Choice::Cuda(2)),
         ];
         insta::assert_snapshot!(texts.map(|text| text.to_string()).join("\n\n"));
         assert!(Choice::Cpu.open(&Cache::none()).unwrap().is_none());

@@ -1,4 +1,4 @@
-//! CUDA as what the executor asks of a device.
+//! A device as what the executor asks of one.
 
 use std::ops::Range as Numbers;
 use std::ptr::null_mut;
@@ -10,12 +10,13 @@ use super::api::Address;
 use super::device::{About, Device};
 use super::fault;
 use super::memory::{Memory, Range};
-use super::module::{Loaded, load_all};
+use super::module::{Language, Loaded, load_all};
 use crate::device::backend::{Backend, Buffer, Dispatch, Function, Limits, Piece, Sequence, Text};
 
 /// A device with all that a plan has on it.
-pub struct CudaBackend {
+pub struct NativeBackend {
     device: Device,
+    language: Language,
     buffers: Vec<Memory>,
     kernels: Vec<Loaded>,
     dispatches: Vec<Prepared>,
@@ -28,10 +29,10 @@ struct Prepared {
     addresses: Vec<Address>,
 }
 
-impl CudaBackend {
-    pub(super) fn new(device: Device) -> CudaBackend {
+impl NativeBackend {
+    pub(super) fn new(device: Device, language: Language) -> NativeBackend {
         let (buffers, kernels) = (Vec::new(), Vec::new());
-        CudaBackend { device, buffers, kernels, dispatches: Vec::new(), sequences: Vec::new() }
+        NativeBackend { device, language, buffers, kernels, dispatches: Vec::new(), sequences: Vec::new() }
     }
 
     /// What the device is.
@@ -76,9 +77,9 @@ impl CudaBackend {
     }
 }
 
-impl Backend for CudaBackend {
+impl Backend for NativeBackend {
     fn target(&self) -> Target {
-        Target::Ptx
+        self.language.target()
     }
 
     fn name(&self) -> &str {
@@ -108,7 +109,7 @@ impl Backend for CudaBackend {
     fn functions(&mut self, texts: &[Text<'_>], progress: &mut dyn FnMut()) -> Result<Vec<Function>, Diagnostic> {
         self.device.enter()?;
         let first = self.kernels.len();
-        self.kernels.extend(load_all(&self.device, texts, progress)?);
+        self.kernels.extend(load_all(&self.device, &self.language, texts, progress)?);
         Ok((first..self.kernels.len()).map(|i| Function(i as u32)).collect())
     }
 
@@ -127,7 +128,7 @@ impl Backend for CudaBackend {
     }
 }
 
-impl Drop for CudaBackend {
+impl Drop for NativeBackend {
     fn drop(&mut self) {
         // A lost device fails here, and has nothing left to free.
         let _ = self.device.enter();

@@ -1,21 +1,28 @@
-//! A driver of paper: the entry points over memory of this process. It takes PTX as the reader does, runs it on the kernel
-//! machine, counts what is not given back, and fails where it is told to.
+//! A driver of paper with its compiler: the entry points over memory of this process. They take texts as the readers do,
+//! run them on the kernel machine, count what is not given back, and fail where they are told to.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::without_provenance_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ds4_ir::Diagnostic;
+use ds4_kernels::Target;
 use ds4_kernels::machine::{Cells, LaneOrder, Machine, Numbers};
-use ds4_kernels::read::{Reading, ptx};
+use ds4_kernels::read::{Reading, hip, ptx};
 use libloading::Library;
 
-use super::super::CudaBackend;
-use super::super::api::{Address, Api, Context, Kernel, Module, Ordinal, Status, Stream, attribute, option};
+use super::super::NativeBackend;
+use super::super::api::{
+    Address, Api, Common, Context, Cuda, Hip, Kernel, Module, Ordinal, Own, Status, Stream, attribute, option,
+};
+use super::super::compiler::{self, Compiler};
 use super::super::device::Device;
+use super::super::interface::Interface;
+use super::super::module::Language;
+use crate::device::cache::Cache;
 
 /// Bytes of a device's memory.
 const BYTES: usize = 1 << 30;
@@ -25,6 +32,7 @@ struct State {
     allocations: BTreeMap<Address, Vec<u8>>,
     next: Address,
     modules: BTreeMap<usize, Arc<Reading>>,
+    programs: BTreeMap<usize, Program>,
     contexts: i32,
     streams: i32,
     /// The call that fails next, and how.
@@ -32,10 +40,17 @@ struct State {
     calls: Vec<&'static str>,
 }
 
+/// A text in the compiler's hands; its code is the text with a NUL behind it.
+struct Program {
+    source: CString,
+    log: String,
+}
+
 static STATE: Mutex<State> = Mutex::new(State {
     allocations: BTreeMap::new(),
     next: 1 << 40,
     modules: BTreeMap::new(),
+    programs: BTreeMap::new(),
     contexts: 0,
     streams: 0,
     fails: None,
@@ -80,8 +95,29 @@ impl Driver {
         Driver { _turn: turn }
     }
 
-    pub(super) fn open(&self, number: usize) -> Result<CudaBackend, Diagnostic> {
-        Ok(CudaBackend::new(Device::open(self.api(), number)?))
+    /// A device for texts of a language.
+    pub(super) fn open(
+        &self,
+        interface: Interface,
+        target: Target,
+        number: usize,
+    ) -> Result<NativeBackend, Diagnostic> {
+        self.open_with(interface, target, number, Cache::none())
+    }
+
+    pub(super) fn open_with(
+        &self,
+        interface: Interface,
+        target: Target,
+        number: usize,
+        cache: Cache,
+    ) -> Result<NativeBackend, Diagnostic> {
+        let device = Device::open(self.api(interface), number)?;
+        let language = match target {
+            Target::Hip => Language::Hip(Compiler::new(self.compiler(), interface, cache).unwrap()),
+            _ => Language::Ptx,
+        };
+        Ok(NativeBackend::new(device, language))
     }
 
     /// The next call of an entry point fails.
@@ -97,22 +133,24 @@ impl Driver {
     /// Asserts that everything was given back, and that what was to fail did.
     pub(super) fn is_clean(&self) {
         let state = state();
-        assert_eq!((state.allocations.len(), state.modules.len(), state.contexts, state.streams), (0, 0, 0, 0));
+        assert_eq!((state.allocations.len(), state.contexts, state.streams), (0, 0, 0));
+        assert_eq!((state.modules.len(), state.programs.len()), (0, 0));
         assert_eq!(state.fails, None);
     }
 
-    pub(super) fn api(&self) -> Api {
-        Api {
+    /// Forgets which entry points were called.
+    pub(super) fn forget_calls(&self) {
+        state().calls.clear();
+    }
+
+    pub(super) fn api(&self, interface: Interface) -> Api {
+        let common = Common {
             init,
-            driver_version,
+            driver_version: if interface == Interface::Cuda { cuda_version } else { hip_version },
             device_count,
             device,
             device_name,
-            device_attribute,
             device_bytes,
-            retain_context,
-            release_context,
-            enter_context,
             create_stream,
             destroy_stream,
             wait,
@@ -126,11 +164,31 @@ impl Driver {
             unload_module,
             kernel,
             launch,
-            error_name,
-            error_text,
-            _library: ManuallyDrop::new(Library::from(libloading::os::unix::Library::this())),
+        };
+        let cuda = Cuda { device_attribute, retain_context, release_context, enter_context, error_name, error_text };
+        let hip = Hip { enter_device, error_name: hip_error_name, error_text: hip_error_text };
+        let own = if interface == Interface::Cuda { Own::Cuda(cuda) } else { Own::Hip(hip, properties) };
+        Api { interface, common, own, _library: this() }
+    }
+
+    pub(super) fn compiler(&self) -> compiler::Api {
+        compiler::Api {
+            version: compiler_version,
+            create: create_program,
+            compile,
+            destroy: destroy_program,
+            log_bytes,
+            log,
+            code_bytes,
+            code,
+            error_text: compiler_error_text,
+            _library: this(),
         }
     }
+}
+
+fn this() -> ManuallyDrop<Library> {
+    ManuallyDrop::new(Library::from(libloading::os::unix::Library::this()))
 }
 
 /// Writes through a pointer that the caller gave for that.
@@ -143,8 +201,37 @@ extern "system" fn init(flags: c_uint) -> Status {
     status(call("cuInit", false).map(|_| assert_eq!(flags, 0)))
 }
 
-extern "system" fn driver_version(version: *mut c_int) -> Status {
+extern "system" fn cuda_version(version: *mut c_int) -> Status {
     status(call("cuDriverGetVersion", false).map(|_| put(version, 13_000)))
+}
+
+extern "system" fn hip_version(version: *mut c_int) -> Status {
+    status(call("hipDriverGetVersion", false).map(|_| put(version, 60_241_512)))
+}
+
+/// As since HIP 6.
+extern "system" fn properties(place: *mut c_void, _: Ordinal) -> Status {
+    let write = |_| {
+        let text = b"gfx1100\0";
+        text.iter().enumerate().for_each(|(i, &byte)| put(place.cast::<u8>().wrapping_add(1160 + i), byte));
+    };
+    status(call("hipGetDevicePropertiesR0600", false).map(write))
+}
+
+extern "system" fn enter_device(ordinal: Ordinal) -> Status {
+    let enter = |_| {
+        assert!((10..10 + DEVICES).contains(&ordinal));
+        ENTERED.set(true);
+    };
+    status(call("hipSetDevice", false).map(enter))
+}
+
+extern "system" fn hip_error_name(code: Status) -> *const c_char {
+    if code == 700 { c"PAPER_ERROR_700".as_ptr() } else { c"PAPER_ERROR".as_ptr() }
+}
+
+extern "system" fn hip_error_text(_: Status) -> *const c_char {
+    c"of paper".as_ptr()
 }
 
 extern "system" fn device_count(count: *mut c_int) -> Status {
@@ -305,19 +392,25 @@ extern "system" fn load_module(
     values: *mut *mut c_void,
 ) -> Status {
     let load = |mut state: MutexGuard<State>| {
-        // SAFETY: the backend gives a string that ends with NUL, and two options with their values.
-        let (image, options, values) = unsafe {
+        // SAFETY: the backend gives a string that ends with NUL: PTX, or the code of a compiler of paper.
+        let image = unsafe { CStr::from_ptr(image.cast()) }.to_str().unwrap();
+        let mut keep = |reading: Reading| {
+            let new = state.modules.last_key_value().map_or(100, |(last, _)| last + 1);
+            state.modules.insert(new, Arc::new(reading));
+            put(module, handle(new));
+            Ok(())
+        };
+        if count == 0 {
+            return keep(hip::read(image).map_err(|_| 200)?);
+        }
+        // SAFETY: the backend gives so many options with their values.
+        let (options, values) = unsafe {
             let options = std::slice::from_raw_parts(options, count as usize);
-            (CStr::from_ptr(image.cast()), options, std::slice::from_raw_parts(values, count as usize))
+            (options, std::slice::from_raw_parts(values, count as usize))
         };
         assert_eq!(options, [option::ERROR_LOG, option::ERROR_LOG_BYTES]);
-        match ptx::read(image.to_str().unwrap()) {
-            Ok(reading) => {
-                let new = state.modules.last_key_value().map_or(100, |(last, _)| last + 1);
-                state.modules.insert(new, Arc::new(reading));
-                put(module, handle(new));
-                Ok(())
-            }
+        match ptx::read(image) {
+            Ok(reading) => keep(reading),
             Err(fault) => {
                 let log = format!("ptxas application ptx input, line {}; error   : {}\n\0", fault.line, fault.what);
                 let room = values[1].addr();
@@ -406,4 +499,84 @@ extern "system" fn error_name(code: Status, text: *mut *const c_char) -> Status 
 extern "system" fn error_text(_: Status, text: *mut *const c_char) -> Status {
     put(text, c"of paper".as_ptr());
     0
+}
+
+extern "C" fn compiler_version(major: *mut c_int, minor: *mut c_int) -> Status {
+    put(major, 13);
+    put(minor, 5);
+    0
+}
+
+extern "C" fn create_program(
+    program: *mut *mut c_void,
+    source: *const c_char,
+    name: *const c_char,
+    headers: c_int,
+    _: *const *const c_char,
+    _: *const *const c_char,
+) -> Status {
+    let create = |mut state: MutexGuard<State>| {
+        assert!(headers == 0 && !name.is_null());
+        // SAFETY: the backend gives a string that ends with NUL.
+        let source = unsafe { CStr::from_ptr(source) }.to_owned();
+        let new = state.programs.last_key_value().map_or(500, |(last, _)| last + 1);
+        state.programs.insert(new, Program { source, log: String::new() });
+        put(program, without_provenance_mut(new));
+    };
+    status(call("CreateProgram", false).map(create))
+}
+
+extern "C" fn compile(program: *mut c_void, count: c_int, flags: *const *const c_char) -> Status {
+    let compile = |mut state: MutexGuard<State>| {
+        // SAFETY: the backend gives so many strings that end with NUL.
+        let flags = (0..count as usize).map(|i| unsafe { CStr::from_ptr(*flags.add(i)) }.to_str().unwrap());
+        let flags: Vec<&str> = flags.collect();
+        assert!(["--gpu-architecture=sm_90", "--offload-arch=gfx1100"].contains(&flags[0]), "{flags:?}");
+        assert!(flags.contains(&"--fmad=false") || flags.contains(&"-ffp-contract=off"), "{flags:?}");
+        let program = state.programs.get_mut(&program.addr()).unwrap();
+        match hip::read(program.source.to_str().unwrap()) {
+            Ok(_) => Ok(()),
+            Err(fault) => {
+                program.log = format!("a warning\nkernel.hip:{}:5: error: {}\n", fault.line, fault.what);
+                Err(6)
+            }
+        }
+    };
+    status(call("CompileProgram", false).and_then(compile))
+}
+
+extern "C" fn destroy_program(program: *mut *mut c_void) -> Status {
+    // SAFETY: the backend gives a place that holds a program.
+    let destroy = |mut state: MutexGuard<State>| state.programs.remove(&unsafe { *program }.addr()).map(drop).unwrap();
+    status(call("DestroyProgram", false).map(destroy))
+}
+
+extern "C" fn log_bytes(program: *mut c_void, bytes: *mut usize) -> Status {
+    let ask = |state: MutexGuard<State>| put(bytes, state.programs[&program.addr()].log.len() + 1);
+    status(call("GetProgramLogSize", false).map(ask))
+}
+
+extern "C" fn log(program: *mut c_void, place: *mut c_char) -> Status {
+    let write = |state: MutexGuard<State>| {
+        let log = state.programs[&program.addr()].log.bytes().chain([0]);
+        log.enumerate().for_each(|(i, byte)| put(place.wrapping_add(i), byte as c_char));
+    };
+    status(call("GetProgramLog", false).map(write))
+}
+
+extern "C" fn code_bytes(program: *mut c_void, bytes: *mut usize) -> Status {
+    let ask = |state: MutexGuard<State>| put(bytes, state.programs[&program.addr()].source.as_bytes_with_nul().len());
+    status(call("GetCodeSize", false).map(ask))
+}
+
+extern "C" fn code(program: *mut c_void, place: *mut c_char) -> Status {
+    let write = |state: MutexGuard<State>| {
+        let code = state.programs[&program.addr()].source.as_bytes_with_nul();
+        code.iter().enumerate().for_each(|(i, &byte)| put(place.wrapping_add(i), byte as c_char));
+    };
+    status(call("GetCode", false).map(write))
+}
+
+extern "C" fn compiler_error_text(_: Status) -> *const c_char {
+    c"an error of paper".as_ptr()
 }

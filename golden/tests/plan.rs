@@ -11,10 +11,10 @@ use ds4_ir::plan::PlanBytes;
 use ds4_ir::plan::file::plan_bytes;
 use ds4_kernels::Target;
 
-fn bytes_of(path: &str) -> Vec<u8> {
+fn bytes_of(path: &str, targets: &[Target]) -> Vec<u8> {
     let source = Source::open(path).unwrap();
     let options = source.options(|_| ());
-    let compiled = compile(&source.checkpoint, &source.model, &options, "model.gguf", &Target::ALL).unwrap();
+    let compiled = compile(&source.checkpoint, &source.model, &options, "model.gguf", targets).unwrap();
     plan_bytes(&compiled.graph, &compiled.plan)
 }
 
@@ -36,7 +36,7 @@ fn sections(bytes: &[u8]) -> Vec<(u32, usize, usize)> {
 #[test]
 fn compiling_twice_gives_the_same_bytes() {
     for path in ["oracle/tiny-a", "oracle/tiny-f", "models/kjv-9m/model.q2.gguf"] {
-        let (a, b) = (bytes_of(path), bytes_of(path));
+        let (a, b) = (bytes_of(path, &Target::ALL), bytes_of(path, &Target::ALL));
         assert!(a == b, "{path}");
         let plan = PlanBytes::open(Aligned::new(&a), "p.ds4plan").unwrap();
         plan.verified().unwrap();
@@ -45,7 +45,7 @@ fn compiling_twice_gives_the_same_bytes() {
 
 #[test]
 fn a_flipped_bit_in_any_section_is_refused() {
-    let bytes = bytes_of("oracle/tiny-a");
+    let bytes = bytes_of("oracle/tiny-a", &Target::ALL);
     let mut seen = 0;
     for (number, offset, len) in sections(&bytes) {
         if len == 0 {
@@ -69,7 +69,7 @@ fn a_flipped_bit_in_any_section_is_refused() {
 
 #[test]
 fn a_plan_cut_anywhere_is_refused() {
-    let bytes = bytes_of("oracle/tiny-a");
+    let bytes = bytes_of("oracle/tiny-a", &Target::ALL);
     let boundaries = sections(&bytes).into_iter().flat_map(|(_, offset, len)| [offset, offset + len]);
     for at in boundaries.chain([0, 1, 63, 64, 65, bytes.len() - 1]).filter(|&at| at < bytes.len()) {
         refused(&bytes[..at]);
@@ -79,7 +79,7 @@ fn a_plan_cut_anywhere_is_refused() {
 
 #[test]
 fn damage_has_its_own_diagnostics() {
-    let bytes = bytes_of("oracle/tiny-a");
+    let bytes = bytes_of("oracle/tiny-a", &[]);
     let changed = |at: usize, with: &[u8]| {
         let mut damaged = bytes.clone();
         damaged[at..at + with.len()].copy_from_slice(with);
@@ -96,7 +96,7 @@ fn damage_has_its_own_diagnostics() {
 /// Words of any section changed and the hashes made to fit: whatever the content, the answer is a plan or a diagnostic.
 #[test]
 fn a_plan_of_any_content_is_checked() {
-    let bytes = bytes_of("oracle/tiny-r");
+    let bytes = bytes_of("oracle/tiny-r", &[Target::Wgsl]);
     let mut fuzzer = ds4_golden::fuzz::PlanFuzzer::new(bytes, 1);
     for _ in 0..3000 {
         fuzzer.step();

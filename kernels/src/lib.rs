@@ -11,7 +11,7 @@
 //! | [`kernel`] | the kernel IR: tables, builder, verifier. **Begin here** |
 //! | [`schedule`] | from one value of the graph to its kernels, generic over operation, type and tree |
 //! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
-//! | [`emit`] | the text of a kernel: WGSL, strict |
+//! | [`emit`] | the text of a kernel: WGSL for strict lowering, PTX, HIP C++ |
 //! | [`read`] | from the text of a target back to a kernel |
 //! | [`machine`] | executes kernels on the CPU, generic over the domain of floats; refuses races, bounds, unwritten memory |
 //!
@@ -23,9 +23,9 @@
 //! - The crate knows the value graph and its layouts, and no file, device, thread or model construct.
 //!
 //! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
-//! gathers that its reader does itself), each compared with the evaluator bit by bit; the WGSL printer. What does not exist
-//! yet: printers of PTX and HIP, readers of emitted text, the domain of terms, schedules of several values, several columns
-//! of a product in one lane.
+//! gathers that its reader does itself), each compared with the evaluator bit by bit, as kernels and through the text of every
+//! target. What does not exist yet: the domain of terms outside of tests, schedules of several values, several columns of a
+//! product in one lane.
 
 pub mod emit;
 pub mod kernel;

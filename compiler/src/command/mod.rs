@@ -21,7 +21,7 @@ use memmap2::Mmap;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::Architecture;
 
-/// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes (today on the CPU of one machine).
+/// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes (today on one device of one machine).
 #[derive(Parser)]
 #[command(name = "ds4c", version, after_help = EXAMPLES)]
 struct Cli {

@@ -213,14 +213,6 @@ impl Dialect for Hip {
         }
     }
 
-    fn negated(&self, op: Operator, args: &[String]) -> Option<String> {
-        match op {
-            Operator::Below => Some(format!("({} >= {})", args[0], args[1])),
-            Operator::EqualInt => Some(format!("({} != {})", args[0], args[1])),
-            _ => None,
-        }
-    }
-
     fn least(&self, x: &str, y: &str) -> String {
         format!("least({x}, {y})")
     }

@@ -25,7 +25,13 @@ pub trait Dialect {
     /// An operator on operands.
     fn operator(&self, op: Operator, args: &[String]) -> String;
     /// The opposite of an operator that gives a truth value, if the language has it.
-    fn negated(&self, op: Operator, args: &[String]) -> Option<String>;
+    fn negated(&self, op: Operator, args: &[String]) -> Option<String> {
+        match op {
+            Operator::Below => Some(format!("({} >= {})", args[0], args[1])),
+            Operator::EqualInt => Some(format!("({} != {})", args[0], args[1])),
+            _ => None,
+        }
+    }
     /// The smaller of two words.
     fn least(&self, x: &str, y: &str) -> String;
     /// A named value.

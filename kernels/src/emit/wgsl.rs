@@ -258,14 +258,6 @@ impl Dialect for Wgsl {
         }
     }
 
-    fn negated(&self, op: Operator, args: &[String]) -> Option<String> {
-        match op {
-            Operator::Below => Some(format!("({} >= {})", args[0], args[1])),
-            Operator::EqualInt => Some(format!("({} != {})", args[0], args[1])),
-            _ => None,
-        }
-    }
-
     fn least(&self, x: &str, y: &str) -> String {
         format!("min({x}, {y})")
     }

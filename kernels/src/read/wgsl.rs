@@ -46,8 +46,8 @@ fn parsed(text: &str) -> Result<Module, Fault> {
     }
 }
 
-/// An error with all that lies below it, on one line.
-fn causes(error: &dyn std::error::Error) -> String {
+/// An error of naga with all that lies below it, on one line.
+pub fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -11,4 +11,5 @@ mod mutations;
 mod planted;
 mod products;
 mod reductions;
+pub(crate) mod shown;
 mod terms;

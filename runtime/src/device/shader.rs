@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::read::wgsl::causes;
 use naga::back::spv;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -110,17 +111,6 @@ fn malformed(name: &str, wgsl: &str, range: Option<std::ops::Range<usize>>) -> D
     Diagnostic::new(codes::KERNEL_TEXT, "the text of a kernel is malformed")
         .at(Place { file: format!("kernel {name}"), item: String::new(), source })
         .help("compile the model again; if this stays, it is a fault of the compiler: please report it")
-}
-
-/// An error with all that lies below it, on one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 fn options(bindings: &[Binding]) -> spv::Options<'static> {

@@ -1,10 +1,9 @@
 //! Rules that the text keeps, and how it looks.
 
 use ds4_ir::numerics::Arith;
-use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type as ValueType};
 
-use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source};
-use crate::tests::bench::{Bench, Checkpoint, Random, Small};
+use crate::kernel::{Builder, Kernel, Number};
+use crate::tests::shown::{self, stores};
 
 use super::prelude::FUNCTIONS;
 use super::{CONTRACTION_OFF, StepBlock, emit};
@@ -31,70 +30,29 @@ pub(crate) fn broken_rule(text: &str) -> Option<String> {
     called.find(|word| !known(word)).map(|word| format!("`{word}` is called"))
 }
 
-/// The text of the last kernel of a graph.
-fn last(b: GraphBuilder, checkpoint: Checkpoint) -> String {
-    let kernels = Bench::new(b, checkpoint, &[]).all_kernels();
-    let block = StepBlock::of(&kernels);
-    emit(&kernels[kernels.len() - 1], &block).unwrap()
+/// The text of a kernel.
+fn text((kernel, block): (Kernel, StepBlock)) -> String {
+    emit(&kernel, &block).unwrap()
 }
 
 #[test]
 fn a_map_reads_well() {
-    let mut b = GraphBuilder::new();
-    b.enter("layer");
-    b.enter("3");
-    b.enter("ffn");
-    let gate = b.floats(&[8, 40], &[1.0; 320]);
-    let up = b.floats(&[8, 40], &[1.0; 320]);
-    let (gate, up) = (b.per_column(gate), b.per_column(up));
-    let s = &mut b.scalars;
-    let (x, y, one) = (s.param(0, ScalarType::F32), s.param(1, ScalarType::F32), s.f32(1.0));
-    let negative = s.op(ScalarOp::Neg, &[x]).unwrap();
-    let exp = s.op(ScalarOp::Exp, &[negative]).unwrap();
-    let below = s.op(ScalarOp::Add, &[one, exp]).unwrap();
-    let silu = s.op(ScalarOp::Div, &[x, below]).unwrap();
-    let result = s.op(ScalarOp::Mul, &[silu, y]).unwrap();
-    let body = s.body(&[ScalarType::F32; 2], result).unwrap();
-    b.map(body, &[gate, up]);
-    insta::assert_snapshot!(last(b, Checkpoint::default()));
+    insta::assert_snapshot!(text(shown::map()));
 }
 
 #[test]
 fn a_quantised_product_reads_well() {
-    let mut b = GraphBuilder::new();
-    let w = b.add_weight("w", ValueType::weight(Format::Q8_0), &[5, 96]);
-    let w = b.weight(w);
-    let x = b.floats(&[8, 96], &[1.0; 768]);
-    let x = b.per_column(x);
-    let x = b.quantise(x);
-    b.product(Tree::BLOCKS, x, w, None);
-    let mut checkpoint = Checkpoint::default();
-    checkpoint.random(Format::Q8_0, [1, 5, 96], &mut Random(1));
-    insta::assert_snapshot!(last(b, checkpoint));
+    insta::assert_snapshot!(text(shown::quantised_product()));
 }
 
 #[test]
 fn a_gather_guards_its_ids() {
-    let mut b = GraphBuilder::new();
-    let source = b.floats(&[6, 3], &[1.0; 18]);
-    let ids = b.ids(&[8], &[5, -1, 0, 2, -1, 3, 4, 1]);
-    let ids = b.per_column(ids);
-    b.gather(0, 0, source, ids);
-    insta::assert_snapshot!(last(b, Checkpoint::default()));
-}
-
-/// A kernel that stores what `value` makes.
-fn kernel(value: impl FnOnce(&Builder) -> Number) -> Kernel {
-    let b = Builder::new("value", &[], 64);
-    b.group(ExtentRow::constant(1));
-    let out = b.argument(Source::Slot(ds4_ir::Value(0)), crate::kernel::Type::F32, Access::Write, "out");
-    b.store(out, b.lane(), value(&b));
-    b.finish()
+    insta::assert_snapshot!(text(shown::gather()));
 }
 
 #[test]
 fn constants_are_exact() {
-    let text = |value: &dyn Fn(&Builder) -> Number| emit(&kernel(value), &StepBlock::default()).unwrap();
+    let text = |value: &dyn Fn(&Builder) -> Number| emit(&stores(value), &StepBlock::default()).unwrap();
     let stored = |value: f32, wanted: &str| {
         let text = text(&|b| b.number(value));
         assert!(text.contains(&format!("out[lane] = {wanted};")), "{text}");
@@ -118,7 +76,7 @@ fn constants_are_exact() {
 /// Whatever a name holds, the line behind the comment is not part of it.
 #[test]
 fn a_comment_ends_with_its_line() {
-    let mut kernel = kernel(|b| b.number(1.0));
+    let mut kernel = stores(|b| b.number(1.0));
     kernel.about = "a \\\n#define x \u{202e}??/".into();
     let text = emit(&kernel, &StepBlock::default()).unwrap();
     assert_eq!(text.lines().next(), Some("// a __#define x ___/"));
@@ -128,7 +86,7 @@ fn a_comment_ends_with_its_line() {
 #[test]
 fn broken_rules_are_found() {
     let x = |b: &Builder| b.sqrt(b.add(b.from_bits(b.lane()), b.number(0.5)));
-    let text = emit(&kernel(x), &StepBlock::default()).unwrap();
+    let text = emit(&stores(x), &StepBlock::default()).unwrap();
     assert_eq!(broken_rule(&text), None);
     assert_eq!(broken_rule(&text.replace("contract(off)", "contract(on)")).as_deref(), Some("contraction is on"));
     let planted = |old: &str, new: &str| {

@@ -4,10 +4,9 @@ mod assembled;
 mod tools;
 
 use ds4_ir::numerics::Arith;
-use ds4_ir::{Builder as GraphBuilder, Format, ScalarOp, ScalarType, Tree, Type as ValueType};
 
 use crate::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source, Type};
-use crate::tests::bench::{Bench, Checkpoint, Random, Small};
+use crate::tests::shown::{self, stores};
 
 use super::{StepBlock, emit, entry_point};
 
@@ -32,68 +31,29 @@ pub(crate) fn broken_rule(text: &str) -> Option<String> {
     names.find(breaks).map(|name| format!("`{name}`"))
 }
 
-/// The text of the last kernel of a graph.
-fn last(b: GraphBuilder, checkpoint: Checkpoint) -> String {
-    let kernels = Bench::new(b, checkpoint, &[]).all_kernels();
-    let block = StepBlock::of(&kernels);
-    emit(&kernels[kernels.len() - 1], &block).unwrap()
+/// The text of a kernel.
+fn text((kernel, block): (Kernel, StepBlock)) -> String {
+    emit(&kernel, &block).unwrap()
 }
 
 #[test]
 fn a_map_reads_well() {
-    let mut b = GraphBuilder::new();
-    b.enter("layer");
-    b.enter("3");
-    b.enter("ffn");
-    let gate = b.floats(&[8, 40], &[1.0; 320]);
-    let gate = b.per_column(gate);
-    let s = &mut b.scalars;
-    let (x, one) = (s.param(0, ScalarType::F32), s.f32(1.0));
-    let negative = s.op(ScalarOp::Neg, &[x]).unwrap();
-    let exp = s.op(ScalarOp::Exp, &[negative]).unwrap();
-    let below = s.op(ScalarOp::Add, &[one, exp]).unwrap();
-    let silu = s.op(ScalarOp::Div, &[x, below]).unwrap();
-    let body = s.body(&[ScalarType::F32], silu).unwrap();
-    b.map(body, &[gate]);
-    insta::assert_snapshot!(last(b, Checkpoint::default()));
+    insta::assert_snapshot!(text(shown::map()));
 }
 
 #[test]
 fn a_quantised_product_reads_well() {
-    let mut b = GraphBuilder::new();
-    let w = b.add_weight("w", ValueType::weight(Format::Q8_0), &[5, 96]);
-    let w = b.weight(w);
-    let x = b.floats(&[8, 96], &[1.0; 768]);
-    let x = b.per_column(x);
-    let x = b.quantise(x);
-    b.product(Tree::BLOCKS, x, w, None);
-    let mut checkpoint = Checkpoint::default();
-    checkpoint.random(Format::Q8_0, [1, 5, 96], &mut Random(1));
-    insta::assert_snapshot!(last(b, checkpoint));
+    insta::assert_snapshot!(text(shown::quantised_product()));
 }
 
 #[test]
 fn a_gather_guards_its_ids() {
-    let mut b = GraphBuilder::new();
-    let source = b.floats(&[6, 3], &[1.0; 18]);
-    let ids = b.ids(&[8], &[5, -1, 0, 2, -1, 3, 4, 1]);
-    let ids = b.per_column(ids);
-    b.gather(0, 0, source, ids);
-    insta::assert_snapshot!(last(b, Checkpoint::default()));
-}
-
-/// A kernel that stores what `value` makes.
-fn kernel(value: impl FnOnce(&Builder) -> Number) -> Kernel {
-    let b = Builder::new("value", &[], 64);
-    b.group(ExtentRow::constant(1));
-    let out = b.argument(Source::Slot(ds4_ir::Value(0)), Type::F32, Access::Write, "out");
-    b.store(out, b.lane(), value(&b));
-    b.finish()
+    insta::assert_snapshot!(text(shown::gather()));
 }
 
 #[test]
 fn constants_are_written_by_their_bits_and_folded_by_our_rules() {
-    let text = |value: &dyn Fn(&Builder) -> Number| emit(&kernel(value), &StepBlock::default()).unwrap();
+    let text = |value: &dyn Fn(&Builder) -> Number| emit(&stores(value), &StepBlock::default()).unwrap();
     let x = |b: &Builder| b.from_bits(b.lane());
     assert!(text(&|b| b.add(x(b), b.number(-0.0))).contains("add.rn.f32 %f2, %f1, 0f80000000; // -0.0\n"));
     assert!(
@@ -144,7 +104,7 @@ fn members_of_a_shuffle_are_the_lanes_that_exist() {
 /// A planted instruction is found by the rules.
 #[test]
 fn broken_rules_are_found() {
-    let text = emit(&kernel(|b| b.add(b.from_bits(b.lane()), b.number(1.5))), &StepBlock::default()).unwrap();
+    let text = emit(&stores(|b| b.add(b.from_bits(b.lane()), b.number(1.5))), &StepBlock::default()).unwrap();
     assert_eq!(broken_rule(&text), None);
     for (planted, broken) in [
         ("add.f32", true),

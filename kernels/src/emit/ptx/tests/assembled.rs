@@ -5,6 +5,7 @@
 
 use crate::read::ptx::tests::every;
 use crate::tests::corpus;
+use crate::tests::shown::stores;
 
 use super::tools::{Tools, has_sequence, inexact, module, without_sequences};
 use super::{StepBlock, emit, entry_point};
@@ -43,8 +44,8 @@ fn quotients_and_square_roots_have_fma_of_their_own() {
     let Some(tools) = Tools::find("quotients_and_square_roots_have_fma_of_their_own") else { return };
     use ds4_ir::numerics::Arith;
     let loaded = |b: &crate::kernel::Builder| b.from_bits(b.lane());
-    let quotient = super::kernel(|b| b.div(loaded(b), b.from_bits(b.add_int(b.lane(), b.word(7)))));
-    let root = super::kernel(|b| b.sqrt(loaded(b)));
+    let quotient = stores(|b| b.div(loaded(b), b.from_bits(b.add_int(b.lane(), b.word(7)))));
+    let root = stores(|b| b.sqrt(loaded(b)));
     for kernel in [quotient, root] {
         let text = emit(&kernel, &StepBlock::default()).unwrap();
         for device in DEVICES {
@@ -61,7 +62,7 @@ fn quotients_and_square_roots_have_fma_of_their_own() {
 fn a_missing_rounding_is_found_in_the_machine_code() {
     let Some(tools) = Tools::find("a_missing_rounding_is_found_in_the_machine_code") else { return };
     use ds4_ir::numerics::Arith;
-    let kernel = super::kernel(|b| {
+    let kernel = stores(|b| {
         let [x, y, z] = [3, 5, 7].map(|n| b.from_bits(b.mul_int(b.lane(), b.word(n))));
         b.add(b.mul(x, y), z)
     });

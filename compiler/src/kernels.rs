@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ds4_ir::diagnostic::codes;
+use ds4_ir::dim::dim_max;
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::layouts;
@@ -14,7 +15,7 @@ use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, Kerne
 use ds4_ir::{Bounds, Diagnostic, Place};
 use ds4_kernels::Target;
 use ds4_kernels::emit::{StepBlock, entry_point};
-use ds4_kernels::kernel::{Kernel, Source, Space, Stmt};
+use ds4_kernels::kernel::{Access, Kernel, Source, Space, Stmt};
 use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
 use ds4_kernels::weight_layout::WeightLayout;
 
@@ -71,15 +72,15 @@ impl Shared {
         let blocks =
             |place: &ds4_ir::plan::WeightPlaceRow| ScaleBlocks { rows: place.scale_rows, cols: place.scale_cols };
         let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(blocks).collect();
-        // Strides are the entry point's own; the static bounds of loops are those of the widest one, so that entry points
-        // share kernels.
-        let scene = Scene { graph: *graph, bounds: widest(plan), slots: &slots, layouts: &found, scales: &scales };
+        let scene = Scene { graph: *graph, bounds, slots: &slots, layouts: &found, scales: &scales };
+        let widest = widest(plan);
         let name = plan.view().str(entry.name).to_string();
         for at in entry.launches.start..entry.launches.start + entry.launches.len {
             let values = plan.launches[at as usize].values.of(&plan.launch_values).to_vec();
             let mut dispatches = Vec::new();
             for &v in &values {
-                for kernel in kernels(&scene, v).map_err(|refusal| no_kernel(graph, v, &refusal))? {
+                for mut kernel in kernels(&scene, v).map_err(|refusal| no_kernel(graph, v, &refusal))? {
+                    widen(graph, &mut kernel, widest);
                     dispatches.push(self.dispatch(plan, kernel, &name));
                 }
             }
@@ -94,13 +95,19 @@ impl Shared {
         let next = KernelId(self.kernels.len() as u32);
         let id = *self.ids.entry(key(&kernel)).or_insert(next);
         if id == next {
-            if self.names.contains(&kernel.name) {
-                kernel.name = format!("{}.{entry}", kernel.name);
-            }
+            kernel.name = self.free_name(&kernel.name, entry);
             self.names.insert(kernel.name.clone());
             self.kernels.push(kernel);
         }
         DispatchRow { kernel: id, bindings }
+    }
+
+    /// The name, or with the entry point's behind it, or with a number too: the first that no kernel has.
+    fn free_name(&self, name: &str, entry: &str) -> String {
+        let with_entry = format!("{name}.{entry}");
+        let numbered = (2..).map(|n| format!("{with_entry}.{n}"));
+        let mut names = [name.to_string(), with_entry.clone()].into_iter().chain(numbered);
+        names.find(|name| !self.names.contains(name)).unwrap_or(with_entry)
     }
 }
 
@@ -108,6 +115,18 @@ impl Shared {
 fn widest(plan: &PlanTables) -> Bounds {
     let most = |of: fn(&EntryRow) -> u32| plan.entries.iter().map(of).max().unwrap_or(0);
     Bounds { context: plan.context[0], columns: most(|e| e.columns), outputs: most(|e| e.outputs) }
+}
+
+/// Raises the static bounds of what a step chooses to those of the widest entry point, so that entry points share kernels. No
+/// step of a narrower one comes near them: the runtime takes no step beyond its entry point's bounds.
+fn widen(graph: &Graph<'_>, kernel: &mut Kernel, widest: Bounds) {
+    for row in &mut kernel.extents {
+        let Some(dim) = row.scalar else { continue };
+        let wider = ds4_kernels::kernel::ExtentRow { most: dim_max(graph.dims, dim, widest).max(row.most), ..*row };
+        if wider.largest().is_some() {
+            *row = wider;
+        }
+    }
 }
 
 fn key(kernel: &Kernel) -> Key {
@@ -160,9 +179,16 @@ fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
         workgroup_bytes: arrays.map(|row| 4 * row.len).sum(),
         exchange: exchange.max().unwrap_or(0),
         arguments: kernel.arguments().count() as u32,
+        written: written(kernel),
         grid: Run::push(&mut plan.extents, &axes),
     };
     plan.kernels.push(row);
+}
+
+/// A bit for each argument that a kernel writes.
+fn written(kernel: &Kernel) -> u32 {
+    let writes = kernel.arguments().map(|(_, _, row)| row.access != Access::Read);
+    (0..32).zip(writes).map(|(i, writes)| u32::from(writes) << i).sum()
 }
 
 /// The texts of all kernels, each for all targets, made on as many threads as there are.
@@ -183,5 +209,5 @@ fn no_kernel(graph: &Graph<'_>, v: Value, why: &ds4_kernels::schedule::Refusal) 
     Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("devices have no kernel for a `{}`", graph.op(v).name()))
         .at(Place::item("the graph", format!("{v} in `{path}`")))
         .wanted("a value that the schedules take", why)
-        .help("compile for the CPU with `--target none`; this is a fault of ours, please report it")
+        .help("give a smaller --prefill or --context, or compile for the CPU alone with --target none")
 }

@@ -113,3 +113,32 @@ fn the_machine_has_the_cpus_bits_from_ptx() {
 fn the_machine_has_the_cpus_bits_from_hip() {
     machine_has_the_cpus_bits(Target::Hip);
 }
+
+/// Every named value of steps of several widths, on a device and on the CPU.
+#[test]
+fn taps_of_a_device_are_the_cpus() {
+    for name in ["tiny-a gguf f32", "tiny-m q8"] {
+        let case = cases().unwrap().into_iter().find(|case| case.name == name).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let plan = case.plan(folder.path(), &[Target::Ptx]).unwrap();
+        let tokens = case.tokens().unwrap();
+        let mut sessions =
+            [None, devices::open("machine:ptx").unwrap()].map(|device| case.session(&plan, device).unwrap());
+        for session in &mut sessions {
+            let names = session.named_values();
+            session.set_taps(&names).unwrap();
+        }
+        let mut at = 0;
+        for width in [5, 1, 3] {
+            let [cpu, device] = sessions.each_mut().map(|session| {
+                session.step(&tokens[at..at + width], 1).unwrap();
+                session.taps()
+            });
+            assert!(cpu.len() > 20 && cpu.len() == device.len());
+            for (wanted, found) in cpu.iter().zip(&device) {
+                assert_eq!(found, wanted, "{name}, {width} columns at {at}: {}", wanted.name);
+            }
+            at += width;
+        }
+    }
+}

@@ -43,6 +43,22 @@ fn compiling_twice_gives_the_same_bytes() {
     }
 }
 
+/// Contexts in which blocks of tokens never, just, or sometimes complete.
+#[test]
+fn any_context_has_kernels() {
+    let source = Source::open("oracle/tiny-m/model.mxfp4-00001-of-00002.gguf").unwrap();
+    for context in [1, 3, 4, 63, 64, 65, 100, 127, 128, 129] {
+        let options = source.options(|o| {
+            o.context = context;
+            o.prefill = context.min(o.prefill);
+            o.columns = context.min(o.columns);
+        });
+        let compiled = compile(&source.checkpoint, &source.model, &options, "m", &Target::ALL).unwrap();
+        let bytes = plan_bytes(&compiled.graph, &compiled.plan);
+        PlanBytes::open(Aligned::new(&bytes), "p").unwrap().verified().map(|_| ()).unwrap();
+    }
+}
+
 #[test]
 fn a_flipped_bit_in_any_section_is_refused() {
     let bytes = bytes_of("oracle/tiny-a", &Target::ALL);

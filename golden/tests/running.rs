@@ -33,7 +33,8 @@ fn plan_of(model_path: &Path, folder: &Path) -> PathBuf {
     let checkpoint = ds4_compiler::read::open(model_path).unwrap();
     let model = Model::read(&checkpoint).unwrap();
     let options = Options::for_model(&model.architecture);
-    let compiled = compile(&checkpoint, &model, &options, &model_path.to_string_lossy(), &[]).unwrap();
+    let targets = [ds4_kernels::Target::Wgsl];
+    let compiled = compile(&checkpoint, &model, &options, &model_path.to_string_lossy(), &targets).unwrap();
     let plan = folder.join("damaged.ds4plan");
     write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
     plan
@@ -45,11 +46,14 @@ fn the_first_nan_is_named() {
     // One element of a norm in the third layer.
     let model = damaged_copy(folder.path(), "blk.2.attn_q_a_norm.weight", 4 * 5, &f32::NAN.to_le_bytes());
     let plan = plan_of(&model, folder.path());
-    for threads in [1, 2] {
-        let mut s = session(&plan, threads).unwrap();
-        let fault = s.step(&[0, 1, 2, 3], 1).unwrap_err();
-        insta::assert_snapshot!("nan_is_named", shown(&fault, folder.path()));
-        assert_eq!(s.position(), 0, "a failed step does not advance");
+    let device = ds4_golden::devices::open("machine:wgsl").unwrap();
+    let on_device = Session::open_on(&plan, &OpenOptions::default(), device).unwrap();
+    for mut s in [session(&plan, 1).unwrap(), session(&plan, 2).unwrap(), on_device] {
+        for tokens in [&[0, 1, 2, 3][..], &[4]] {
+            let fault = s.step(tokens, 1).unwrap_err();
+            insta::assert_snapshot!("nan_is_named", shown(&fault, folder.path()));
+            assert_eq!(s.position(), 0, "a failed step does not advance");
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ds4_ir::Diagnostic;
+use ds4_ir::diagnostic::codes;
 use ds4_ir::output::check_output;
 use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
+use ds4_ir::{Diagnostic, Place};
 use indicatif::ProgressBar;
 
 use super::{Lowering, ModelPath, TargetName, report};
@@ -48,6 +49,11 @@ impl Compile {
     /// Reads the checkpoint's headers and writes the plan: the whole file or nothing.
     pub fn run(self) -> Result<(), Diagnostic> {
         let begin = Instant::now();
+        if self.target.contains(&TargetName::None) && self.target.len() > 1 {
+            return Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "`none` and languages exclude each other")
+                .at(Place::item("the command line", "--target"))
+                .help("give languages, or `none` alone"));
+        }
         let progress = progress();
         progress.set_message("reading the checkpoint's headers");
         let checkpoint = crate::read::open(&self.model.model)?;

@@ -138,12 +138,17 @@ pub fn source(plan: &Plan<'_>, file: &str, name: &str, target: Option<&str>) -> 
         Some(target) => plan.target(target),
         None => (!plan.targets.is_empty()).then_some(0),
     };
+    if plan.kernels.is_empty() {
+        return Err(Diagnostic::new(codes::KERNEL_UNKNOWN, "the plan has no kernels")
+            .at(Place::file(file))
+            .help("compile the model with `ds4c compile --target wgsl,ptx,hip`"));
+    }
     let targets = || plan.targets.iter().map(|&t| plan.str(t)).collect::<Vec<_>>().join(", ");
     let number = number.ok_or_else(|| {
         Diagnostic::new(codes::KERNEL_UNKNOWN, "the plan has no kernels for this target")
             .at(Place::file(file))
             .wanted(format!("one of {}", targets()), target.unwrap_or("none"))
-            .help("compile the model again with `ds4c compile --target`")
+            .help("cuda takes ptx, hip takes hip, wgpu takes wgsl; `ds4c compile --target` says which a plan has")
     })?;
     let named = (0..).zip(plan.kernels).filter(|(_, row)| plan.str(row.name) == name).map(|(i, _)| Kernel(i));
     let mut found: Vec<Kernel> = named.collect();
@@ -156,7 +161,13 @@ pub fn source(plan: &Plan<'_>, file: &str, name: &str, target: Option<&str>) -> 
             .wanted("the name of a kernel, or a launched value such as v12", name)
             .help("`ds4c show PLAN --kernels` lists the kernels"));
     }
-    Ok(found.into_iter().map(|kernel| plan.source(kernel, number)).collect::<Vec<_>>().join("\n"))
+    let headed = found.len() > 1 || plan.str(plan.kernels[found[0].0 as usize].name) != name;
+    let text = |kernel: &Kernel| {
+        let row = &plan.kernels[kernel.0 as usize];
+        let head = format!("// kernel {}, which computes {name}\n", plan.str(row.name));
+        (if headed { head } else { String::new() }) + plan.source(*kernel, number)
+    };
+    Ok(found.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
 /// The kernels of the launches that end in a value, over all entry points.

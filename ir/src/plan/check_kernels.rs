@@ -1,5 +1,7 @@
 //! Checks of what a plan says about kernels: texts, grids, bindings, fields of weights.
 
+use std::collections::BTreeSet;
+
 use crate::graph::Graph;
 use crate::op::Type;
 use crate::plan::check::{ensure, in_pool};
@@ -24,7 +26,14 @@ pub(super) fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), St
         let valid = in_pool(run, plan.source_text.len()) && std::str::from_utf8(run.of(plan.source_text)).is_ok();
         ensure(valid, || format!("kernel text {i} is out of range or no UTF-8"))?;
     }
+    let names: BTreeSet<&str> =
+        plan.kernels.iter().map(|kernel| kernel.name).filter(|&t| is_text(t)).map(|t| plan.str(t)).collect();
+    ensure(names.len() == plan.kernels.len(), || "two kernels have one name, or one has none".into())?;
+    let targets: BTreeSet<&str> = plan.targets.iter().map(|&t| plan.str(t)).collect();
+    ensure(targets.len() == plan.targets.len(), || "a target stands there twice".into())?;
     for (i, kernel) in plan.kernels.iter().enumerate() {
+        let arguments = kernel.arguments <= 32 && u64::from(kernel.written) < 1 << kernel.arguments;
+        ensure(arguments, || format!("kernel {i} writes arguments that it does not have"))?;
         let lanes = (1..=MOST_LANES).contains(&kernel.lanes) && kernel.exchange <= kernel.lanes;
         ensure(is_text(kernel.name) && is_text(kernel.entry) && lanes, || format!("kernel {i} has no name or lanes"))?;
         ensure(check_grid(plan, kernel).is_some(), || format!("the grid of kernel {i} is out of range"))?;
@@ -64,7 +73,10 @@ pub(super) fn check_dispatches(
     slots: &[SlotRow],
 ) -> Result<(), String> {
     for (at, launch) in entry.launches.of(plan.launches).iter().enumerate() {
-        ensure(in_pool(launch.dispatches, plan.dispatches.len()), || format!("launch {at} has no dispatches"))?;
+        let has_some = plan.targets.is_empty() || launch.dispatches.len > 0;
+        ensure(has_some && in_pool(launch.dispatches, plan.dispatches.len()), || {
+            format!("launch {at} has no dispatches")
+        })?;
         for dispatch in launch.dispatches.of(plan.dispatches) {
             ensure(check_dispatch(graph, plan, dispatch, slots).is_some(), || {
                 format!("a kernel of launch {at} is bound to what does not exist")
@@ -78,6 +90,9 @@ fn check_dispatch(graph: &Graph<'_>, plan: &Plan<'_>, dispatch: &DispatchRow, sl
     let kernel = plan.kernels.get(dispatch.kernel.0 as usize)?;
     let bindings = in_pool(dispatch.bindings, plan.bindings.len()).then(|| dispatch.bindings.of(plan.bindings))?;
     let known = bindings.iter().all(|b| check_binding(graph, b, slots).is_some());
+    let may_write =
+        |row: &BindingRow| matches!(row.kind, binding::SLOT | binding::CODES | binding::SCALES | binding::STATE);
+    let known = known && (0..32).zip(bindings).all(|(i, row)| kernel.written >> i & 1 == 0 || may_write(row));
     (bindings.len() == kernel.arguments as usize && known).then_some(())
 }
 

@@ -173,8 +173,10 @@ pub struct KernelRow {
     pub workgroup_bytes: u32,
     /// Lanes that exchange values, 0 if none do: the device needs subgroups at least so wide.
     pub exchange: u32,
-    /// Arguments behind the step's block.
+    /// Arguments behind the step's block, at most 32.
     pub arguments: u32,
+    /// A bit for each argument that it writes, the first one lowest.
+    pub written: u32,
     /// Axes of its grid, slowest first, in `extents`.
     pub grid: Run,
 }

@@ -18,6 +18,7 @@ Examples:
   ds4-run model.ds4plan --tokens-file prompt.txt --chunk 1 --logits logits.npy
   ds4-run model.ds4plan --tokens 0,17,5 --tap 'layer.*.route.ids' --tap-out taps.npz
   ds4-run model.ds4plan --bench --prefill 512 --decode 64 --json
+  ds4-run model.ds4plan --device wgpu -p 'Once upon a time' -n 64
   ds4-run --list-devices";
 
 /// What a run does; exactly one of these is given.
@@ -32,7 +33,7 @@ const FILES: &str = "Output files";
 const MEASUREMENT: &str = "Measurement";
 const MACHINE: &str = "Machine";
 
-/// Executes a plan that `ds4c compile` made, today on the CPU of this machine.
+/// Executes a plan that `ds4c compile` made, on the CPU or on a GPU of this machine.
 #[derive(Parser, Clone, Debug)]
 #[command(name = "ds4-run", version, after_help = EXAMPLES)]
 #[command(
@@ -110,7 +111,7 @@ pub(super) struct Arguments {
     /// List the devices of this machine, with limits, and whether they keep the numeric contract
     #[arg(long, help_heading = MACHINE)]
     pub(super) list_devices: bool,
-    /// Execute on N threads [default: one per core]
+    /// Execute on N threads, on the CPU only [default: one per core]
     #[arg(long, value_name = "N", value_parser = thread_count, help_heading = MACHINE)]
     pub(super) threads: Option<usize>,
     /// Where the checkpoint is, if it is not where the plan says
@@ -119,7 +120,7 @@ pub(super) struct Arguments {
     /// Compare the weights with the hash that `ds4c compile --contents` stored; this reads the whole checkpoint
     #[arg(long, help_heading = MACHINE)]
     pub(super) contents: bool,
-    /// Instruction set, equal in bits [default: the widest of this machine]
+    /// Instruction set, on the CPU only, equal in bits [default: the widest of this machine]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["baseline", "avx2", "avx512"]))]
     #[arg(help_heading = MACHINE)]
     pub(super) isa: Option<String>,

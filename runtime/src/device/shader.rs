@@ -8,7 +8,7 @@ use ds4_kernels::read::wgsl::causes;
 use naga::back::spv;
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use naga::{AddressSpace, Module, ShaderStage, StorageAccess};
+use naga::{AddressSpace, ArraySize, Module, ShaderStage, StorageAccess, TypeInner};
 
 use super::spirv;
 
@@ -19,8 +19,6 @@ pub enum Access {
     Read,
     /// A storage buffer that is written, and perhaps read.
     Write,
-    /// A uniform buffer.
-    Uniform,
 }
 
 /// A buffer of a kernel: `@group(0) @binding(index)`.
@@ -51,6 +49,11 @@ pub struct Shader {
     pub words: Vec<u32>,
 }
 
+/// Bytes of the longest text that is taken: naga descends into expressions, and a stack has an end.
+const LONGEST: usize = 64 << 10;
+/// Bytes of stack on which any text of that length can be lowered.
+pub const STACK: usize = 256 << 20;
+
 /// Lowers the text of a kernel: parsed and validated by naga, written as SPIR-V 1.5, made strict.
 ///
 /// Indices are restricted to the length of what they index, so that no text can reach beyond its buffers. Loops are
@@ -73,6 +76,11 @@ fn lower_with(
     wgsl: &str,
     pass: impl Fn(&[u32]) -> Result<Vec<u32>, spirv::Malformed>,
 ) -> Result<Shader, Diagnostic> {
+    if wgsl.len() > LONGEST {
+        return Err(
+            malformed(name, wgsl, None).wanted(format!("at most {LONGEST} bytes"), format!("{} bytes", wgsl.len()))
+        );
+    }
     let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| {
         let range = error.location(wgsl).map(|at| range(at.offset, at.length));
         malformed(name, wgsl, range).wanted("WGSL", error.message())
@@ -156,12 +164,15 @@ fn bindings(module: &Module) -> Result<Vec<Binding>, String> {
     let mut bindings = Vec::new();
     for (_, variable) in module.global_variables.iter() {
         let access = match variable.space {
-            AddressSpace::Uniform => Access::Uniform,
             AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => Access::Write,
             AddressSpace::Storage { .. } => Access::Read,
             AddressSpace::WorkGroup | AddressSpace::Private => continue,
             space => return Err(format!("a variable in {space:?} space")),
         };
+        // Indices are restricted to the length that a type states; only a type without one has the length of what is bound.
+        if !matches!(module.types[variable.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. }) {
+            return Err("a buffer that is no array of the length that is bound".into());
+        }
         match variable.binding {
             Some(binding) if binding.group == 0 => bindings.push(Binding { index: binding.binding, access }),
             _ => return Err("a buffer outside of group 0".into()),
@@ -179,12 +190,12 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "\
-@group(0) @binding(2) var<uniform> scale: vec4<f32>;
+@group(0) @binding(2) var<storage, read> scale: array<f32>;
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @compute @workgroup_size(64)
 fn scaled(@builtin(global_invocation_id) id: vec3<u32>) {
-    y[id.x] = x[id.x] * scale.x + scale.y;
+    y[id.x] = x[id.x] * scale[0] + scale[1];
 }
 ";
 
@@ -193,7 +204,7 @@ fn scaled(@builtin(global_invocation_id) id: vec3<u32>) {
         let shader = lower("scaled", TEXT).unwrap();
         assert_eq!((shader.entry.as_str(), shader.workgroup), ("scaled", [64, 1, 1]));
         let accesses: Vec<_> = shader.bindings.iter().map(|b| (b.index, b.access)).collect();
-        assert_eq!(accesses, [(0, Access::Read), (1, Access::Write), (2, Access::Uniform)]);
+        assert_eq!(accesses, [(0, Access::Read), (1, Access::Write), (2, Access::Read)]);
         // Shader, and the two of strict arithmetic.
         assert_eq!(shader.capabilities, BTreeSet::from([1, 4466, 4467]));
         assert_eq!(spirv::make_strict(&shader.words).unwrap(), shader.words);
@@ -207,10 +218,16 @@ fn scaled(@builtin(global_invocation_id) id: vec3<u32>) {
     fn what_is_no_kernel_is_refused() {
         let texts = [
             ("syntax", TEXT.replace(" + ", " ++ ")),
-            ("types", TEXT.replace("scale.y", "id.y")),
+            ("types", TEXT.replace("scale[1]", "id.y")),
             ("entry", TEXT.replace("@compute @workgroup_size(64)", "").replace("@builtin(global_invocation_id)", "")),
             ("stage", "@fragment fn f() {}".into()),
             ("group", TEXT.replace("@group(0) @binding(1)", "@group(1) @binding(1)")),
+            ("fixed", TEXT.replace("y: array<f32>", "y: array<f32, 500000000>")),
+            (
+                "uniform",
+                TEXT.replace("var<storage, read> scale: array<f32>", "var<uniform> scale: array<vec4<f32>, 4>"),
+            ),
+            ("long", format!("{TEXT}//{}", "-".repeat(LONGEST))),
             ("twice", TEXT.replace("@binding(1)", "@binding(0)")),
         ];
         let errors = texts.map(|(name, text)| lower(name, &text).unwrap_err().to_string());

@@ -21,7 +21,7 @@ use ds4_ir::{Diagnostic, Op, Place, Step, Value};
 use indicatif::{ProgressBar, ProgressStyle};
 use memmap2::MmapMut;
 
-use super::backend::{Backend, Function, Text};
+use super::backend::{Backend, Function, Piece, Text};
 use crate::cpu::exec::FileBytes;
 use crate::reader::{Observer, Reader, View, anonymous, readers};
 use crate::session::Runner;
@@ -98,13 +98,19 @@ impl DeviceExecutor {
         if graph.op(value) == Op::Write {
             let place = self.memory.state(self.programs[entry].written[&value]);
             let range = place.offset as usize..(place.offset + place.bytes) as usize;
-            return self.backend.read(place, &mut self.state[range]);
+            return match range.is_empty() {
+                true => Ok(()),
+                false => self.backend.read(place, &mut self.state[range]),
+            };
         }
         let slots = &self.programs[entry].slots;
         let Ok(at) = slots.binary_search_by_key(&value, |slot| slot.value) else { return Ok(()) };
         let (offset, bytes) = (slots[at].offset, self.programs[entry].outer_bytes(at));
         let range = offset as usize..(offset + bytes) as usize;
-        self.backend.read(self.memory.arena_piece(offset, bytes), &mut self.arena[range])
+        match range.is_empty() {
+            true => Ok(()),
+            false => self.backend.read(self.memory.arena_piece(offset, bytes), &mut self.arena[range]),
+        }
     }
 }
 
@@ -130,7 +136,10 @@ impl Runner for DeviceExecutor {
     }
 
     fn output(&mut self, graph: &Graph<'_>, reader: &Reader, step: Step) -> Result<(), Diagnostic> {
-        let Some((start, bytes)) = reader.span(graph.dims, step) else { return Ok(()) };
+        let Some((start, bytes)) = reader.span(graph.dims, step) else {
+            // A step ends when its work is done, and its faults are this step's: any word read back waits for that.
+            return self.backend.read(Piece { bytes: 4, ..self.memory.step() }, &mut [0; 4]);
+        };
         let range = start as usize..(start + bytes) as usize;
         self.backend.read(self.memory.arena_piece(start, bytes), &mut self.arena[range])
     }

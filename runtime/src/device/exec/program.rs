@@ -60,10 +60,15 @@ impl Program {
         self.axes.len()
     }
 
-    /// Bytes of the memory that slot `at` lies in.
-    pub(super) fn outer_bytes(&self, at: usize) -> u64 {
-        let outer = self.slots.binary_search_by_key(&self.slots[at].within, |slot| slot.value);
-        self.slots[outer.unwrap_or(at)].bytes
+    /// Bytes of the memory that slot `at` lies in: of the outermost value around it, where all have their offset.
+    pub(super) fn outer_bytes(&self, mut at: usize) -> u64 {
+        while self.slots[at].within != self.slots[at].value {
+            match self.slots.binary_search_by_key(&self.slots[at].within, |slot| slot.value) {
+                Ok(outer) if outer > at => at = outer,
+                _ => break,
+            }
+        }
+        self.slots[at].bytes
     }
 
     /// The dispatches that have something to do in a step with these words, and their grids.

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use ds4_ir::Diagnostic;
+use ds4_ir::diagnostic::codes;
+use ds4_ir::{Diagnostic, Place};
 use ds4_kernels::Target;
 
 use super::{Arena, Bound, Device, Launch, Pipeline};
 use crate::device::backend::{self, Backend, Buffer, Dispatch, Function, Limits, Sequence, Text};
-use crate::device::shader::lower;
+use crate::device::shader::{STACK, Shader, lower};
 
 /// A device with all that a plan has on it.
 pub struct WgpuBackend {
@@ -36,6 +37,46 @@ impl WgpuBackend {
 
     fn piece(&self, piece: backend::Piece) -> super::Piece<'_> {
         self.arenas[piece.buffer.0 as usize].piece(piece.offset, piece.bytes)
+    }
+}
+
+/// All texts lowered, on a stack that holds what any of them needs.
+fn shaders(texts: &[Text<'_>]) -> Result<Vec<Shader>, Diagnostic> {
+    std::thread::scope(|scope| {
+        let work = || texts.iter().map(shader).collect();
+        let worker = std::thread::Builder::new().name("kernels".into()).stack_size(STACK).spawn_scoped(scope, work);
+        let worker = worker.map_err(|error| {
+            Diagnostic::new(codes::THREADS, "the system refuses a thread").wanted("a thread that lowers kernels", error)
+        })?;
+        worker.join().unwrap_or_else(|_| {
+            Err(Diagnostic::new(codes::WORKER_FAILED, "a thread failed while it lowered kernels")
+                .help("its message is above; this is a fault of ours, please report it"))
+        })
+    })
+}
+
+/// A text lowered; it has to be what the plan says of it.
+fn shader(text: &Text<'_>) -> Result<Shader, Diagnostic> {
+    let shader = lower(text.name, text.source)?;
+    let numbers = || shader.bindings.iter().map(|binding| binding.index);
+    let facts = [
+        ("entry point", text.entry.to_string(), shader.entry.clone()),
+        ("workgroup", format!("[{}, 1, 1]", text.lanes), format!("{:?}", shader.workgroup)),
+        ("buffers", text.arguments.to_string(), numbers().count().to_string()),
+        (
+            "bindings",
+            (0..text.arguments).map(|n| n.to_string()).collect::<Vec<_>>().join(" "),
+            numbers().map(|n| n.to_string()).collect::<Vec<_>>().join(" "),
+        ),
+    ];
+    match facts.into_iter().find(|(_, wanted, found)| wanted != found) {
+        None => Ok(shader),
+        Some((what, wanted, found)) => {
+            Err(Diagnostic::new(codes::KERNEL_TEXT, "the text of a kernel is not what the plan says of it")
+                .at(Place::item(format!("kernel {}", text.name), what))
+                .wanted(wanted, found)
+                .help("compile the model again"))
+        }
     }
 }
 
@@ -69,8 +110,8 @@ impl Backend for WgpuBackend {
 
     fn functions(&mut self, texts: &[Text<'_>], progress: &mut dyn FnMut()) -> Result<Vec<Function>, Diagnostic> {
         let first = self.pipelines.len();
-        for text in texts {
-            self.pipelines.push(self.device.pipeline(&lower(text.name, text.source)?)?);
+        for shader in shaders(texts)? {
+            self.pipelines.push(self.device.pipeline(&shader)?);
             progress();
         }
         self.device.keep_pipelines();

@@ -4,7 +4,7 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
 
 use super::adapter::About;
-use crate::device::shader::{Access, Shader};
+use crate::device::shader::Shader;
 
 /// SPIR-V capabilities that are an optional feature, with its name.
 const CAPABILITIES: [(u32, &str); 9] = [
@@ -93,7 +93,7 @@ impl About {
         self.check_features(shader)?;
         let limits = &self.limits;
         let threads: u64 = shader.workgroup.iter().map(|&n| u64::from(n)).product();
-        let buffers = shader.bindings.iter().filter(|b| b.access != Access::Uniform).count() as u64;
+        let buffers = shader.bindings.len() as u64;
         let axes = shader.workgroup.iter().zip(limits.workgroup_size);
         let axes = axes.map(|(&n, most)| ("threads of a workgroup along an axis", n.into(), u64::from(most)));
         let others = [

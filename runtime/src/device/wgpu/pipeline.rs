@@ -125,7 +125,6 @@ fn layout_entry(binding: &Binding) -> wgpu::BindGroupLayoutEntry {
     let ty = match binding.access {
         Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
         Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
-        Access::Uniform => wgpu::BufferBindingType::Uniform,
     };
     wgpu::BindGroupLayoutEntry {
         binding: binding.index,

@@ -214,6 +214,22 @@ fn scaled(@builtin(global_invocation_id) id: vec3<u32>) {
         assert_eq!(lower("scaled", TEXT).unwrap(), shader);
     }
 
+    /// The deepest texts of the longest length: an answer, whatever it is, and no overflow of the stack.
+    #[test]
+    fn deep_texts_have_an_answer() {
+        let head = |middle: String| format!("@compute @workgroup_size(1) fn k() {{ {middle} }}");
+        let texts = [
+            head(format!("let x = {}1;", "-".repeat(60_000))),
+            head(format!("let x = {}1u;", "~".repeat(60_000))),
+            head(format!("let x = {}true;", "!".repeat(60_000))),
+            head(format!("let x = {}1;", "1+".repeat(30_000))),
+            head(format!("if true {{}} {}", "else if true {}".repeat(4_000))),
+            head(format!("{}{}", "{".repeat(30_000), "}".repeat(30_000))),
+        ];
+        let work = move || texts.map(|text| lower("deep", &text).is_ok());
+        std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
+    }
+
     #[test]
     fn what_is_no_kernel_is_refused() {
         let texts = [

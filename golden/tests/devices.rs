@@ -50,10 +50,10 @@ fn wgpu_has_the_cpus_bits() {
     }
 }
 
-/// Texts that are generated: on a device that runs on the CPU each takes some seconds.
-const TEXTS: usize = 3;
+/// Texts with a clear gap between the two best tokens everywhere.
+const TEXTS: usize = 7;
 
-/// The first of the trained model's texts, generated on the Vulkan device of this machine.
+/// The trained model's texts, generated on the Vulkan device of this machine.
 #[test]
 fn wgpu_generates_the_greedy_texts() {
     if !vulkan("wgpu_generates_the_greedy_texts") {
@@ -77,9 +77,6 @@ fn wgpu_generates_the_greedy_texts() {
         let found = run::greedy(&mut session, &ids(&text["prompt_ids"]), wanted.len()).unwrap();
         assert_eq!(found, wanted, "{}", text["prompt"]);
         compared += 1;
-        if compared == TEXTS {
-            break;
-        }
     }
     assert_eq!(compared, TEXTS);
 }

@@ -48,6 +48,7 @@ pub fn compile(
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
     add_kernels(&mut plan, &graph.view(), targets)?;
+    check_kernels(&graph.view(), &plan.view())?;
     Ok(Compiled { graph, plan })
 }
 
@@ -62,6 +63,16 @@ fn check_sizes(graph: &Graph<'_>, plan: &Plan<'_>, options: &Options) -> Result<
                 "give a smaller `--prefill` than {} or a smaller `--context` than {}",
                 options.prefill, options.context
             ))
+    })
+}
+
+/// Behind [`check_sizes`] only the kernels can be wrong.
+fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), Diagnostic> {
+    ds4_ir::plan::check::check(graph, plan).map(|_| ()).map_err(|fault| {
+        Diagnostic::new(codes::UNSUPPORTED_LAUNCH, "the kernels for devices are not what a plan can hold")
+            .at(Place::item("the plan", "its kernels"))
+            .wanted("grids and arguments within the limits of devices", fault)
+            .help("give a smaller --prefill or --context, or compile for the CPU alone with --target none")
     })
 }
 

@@ -7,6 +7,7 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::numerics::Concrete;
 use ds4_ir::{Diagnostic, Place};
 use ds4_kernels::Target;
+use ds4_kernels::kernel::Access;
 use ds4_kernels::machine::{Cells, LaneOrder, Machine};
 use ds4_kernels::read::{Fault, Reading, read};
 use ds4_runtime::device::backend::{Backend, Buffer, Dispatch, Function, Piece, Sequence, Text};
@@ -62,7 +63,7 @@ impl MachineDevice {
             Err(wrong) => Err(format!("{wrong:?}")),
         };
         let name = reading.kernel.name.clone();
-        let written: Vec<bool> = reading.kernel.memories.iter().map(is_written).collect();
+        let written: Vec<bool> = reading.kernel.arguments().map(|(_, _, row)| row.access != Access::Read).collect();
         for ((&piece, part), written) in dispatch.arguments[1..].iter().zip(cells).zip(written) {
             let (buffer, range) = cells_of(piece);
             match self.buffers[buffer].is_empty() {
@@ -73,10 +74,6 @@ impl MachineDevice {
         }
         ran.map_err(|fault| self.refuse(&name, fault))
     }
-}
-
-fn is_written(row: &ds4_kernels::kernel::MemoryRow) -> bool {
-    row.access != ds4_kernels::kernel::Access::Read
 }
 
 /// Buffer and cells of a piece.

@@ -247,6 +247,6 @@ pub fn stored() -> Result<Hashes, Diagnostic> {
 /// # Errors
 /// The file cannot be written.
 pub fn store(hashes: &Hashes) -> Result<(), Diagnostic> {
-    let text = serde_json::to_string_pretty(hashes).unwrap_or_default();
+    let text = serde_json::to_string_pretty(hashes).expect("invariant: texts by text have a JSON form");
     ds4_ir::output::write_whole(&data(FILE), format!("{text}\n").as_bytes())
 }

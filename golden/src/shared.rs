@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ds4_ir::Diagnostic;
 use ds4_kernels::Target;
-use ds4_runtime::device::backend::{Backend, Buffer, Dispatch, Function, Piece, Sequence, Text};
+use ds4_runtime::device::backend::{Backend, Buffer, Dispatch, Function, Limits, Piece, Sequence, Text};
 
 /// A backend that the executors of many plans share. What they make on it stays until the last of them is gone.
 #[derive(Clone)]
@@ -13,13 +13,14 @@ pub struct Shared {
     backend: Rc<RefCell<Box<dyn Backend>>>,
     target: Target,
     name: String,
+    limits: Limits,
 }
 
 impl Shared {
     /// A backend to be shared.
     pub fn new(backend: Box<dyn Backend>) -> Shared {
-        let (target, name) = (backend.target(), backend.name().to_string());
-        Shared { backend: Rc::new(RefCell::new(backend)), target, name }
+        let (target, name, limits) = (backend.target(), backend.name().to_string(), backend.limits());
+        Shared { backend: Rc::new(RefCell::new(backend)), target, name, limits }
     }
 }
 
@@ -30,6 +31,10 @@ impl Backend for Shared {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
     }
 
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {

@@ -56,9 +56,11 @@ fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
         isa: arguments.isa.as_deref().map(isa).transpose()?,
         contents: arguments.contents,
     };
+    let on_cpu = backend.is_none();
     let plan = arguments.plan.as_deref().unwrap_or(Path::new(""));
     let mut session = Session::open_on(plan, &options, backend)?;
-    if let Some(note) = larger_than_memory(&session) {
+    // A device holds the weights itself, and refuses a plan that it has no room for.
+    if on_cpu && let Some(note) = larger_than_memory(&session) {
         let _ = writeln!(io::stderr(), "{note}");
     }
     let tokenizer = session.tokenizer()?.to_vec();

@@ -98,12 +98,6 @@ impl Session {
         self.plan.tables()
     }
 
-    /// Kernels that a step of this many columns runs, if an entry point takes it.
-    pub fn kernel_count(&self, columns: usize) -> Option<usize> {
-        let entry = self.entry(columns, 0)?;
-        Some(self.runner.kernel_count(self.entries[entry].index))
-    }
-
     /// Feeds tokens at the positions that follow; `outputs` of them, the last ones, get logits. The smallest entry
     /// point that takes them all runs.
     ///

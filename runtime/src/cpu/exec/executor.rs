@@ -245,7 +245,7 @@ fn run_kernel(
 }
 
 /// Files that end before the plan's bytes do would be read beyond their end.
-fn check_files(plan: &Plan<'_>, files: &[&[u8]]) -> Result<(), Diagnostic> {
+pub(crate) fn check_files(plan: &Plan<'_>, files: &[&[u8]]) -> Result<(), Diagnostic> {
     for (row, bytes) in plan.files.iter().zip(files) {
         if (bytes.len() as u64) < row.size {
             return Err(Diagnostic::new(

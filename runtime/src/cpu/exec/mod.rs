@@ -39,6 +39,7 @@ mod weights;
 mod width;
 mod wire;
 
+pub(crate) use executor::check_files;
 pub use executor::{Executor, FileBytes};
 
 #[cfg(test)]

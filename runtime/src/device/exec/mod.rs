@@ -22,7 +22,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use memmap2::MmapMut;
 
 use super::backend::{Backend, Function, Piece, Text};
-use crate::cpu::exec::FileBytes;
+use crate::cpu::exec::{FileBytes, check_files};
 use crate::reader::{Observer, Reader, View, anonymous, readers};
 use crate::session::Runner;
 
@@ -45,7 +45,8 @@ pub struct DeviceExecutor {
 }
 
 impl DeviceExecutor {
-    /// Puts a plan onto a device. `graph` and `plan` have been verified together; `files` are the plan's files, in order.
+    /// Puts a plan onto a device. `graph` and `plan` have been verified together; `files` are the plan's files, in order, each
+    /// at least as long as the plan says.
     ///
     /// # Errors
     /// The plan has no kernels for the device, the device is too small or refuses a kernel, or the files are damaged.
@@ -56,6 +57,7 @@ impl DeviceExecutor {
         mut backend: Box<dyn Backend>,
     ) -> Result<DeviceExecutor, Diagnostic> {
         let files: Vec<&[u8]> = files.iter().map(|file| (**file).as_ref()).collect();
+        check_files(plan, &files)?;
         let memory = Memory::of(graph, plan, &files)?;
         fit::check(graph, plan, &memory, backend.name(), backend.limits())?;
         let functions = functions(plan, &mut *backend)?;
@@ -124,8 +126,9 @@ impl Runner for DeviceExecutor {
         tokens: &[u32],
         after: Option<&mut Observer<'_>>,
     ) -> Result<(), Diagnostic> {
-        if std::mem::take(&mut self.stale) {
+        if self.stale {
             self.memory.clear_states(&mut *self.backend)?;
+            self.stale = false;
         }
         let words = plan.step_words(|dim| dim_value(graph.dims, dim, step));
         self.memory.begin(&mut *self.backend, &words, tokens)?;

@@ -31,6 +31,7 @@ pub mod emit;
 pub mod kernel;
 pub mod machine;
 pub mod read;
+pub mod region;
 pub mod schedule;
 pub mod weight_layout;
 

@@ -8,6 +8,7 @@
 pub mod assemble;
 pub mod command;
 pub mod frame;
+pub mod fuse;
 pub mod kernels;
 pub mod lower;
 pub mod model;

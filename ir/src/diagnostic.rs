@@ -119,6 +119,7 @@ codes! {
     OPTION_NO_EFFECT = 502: "an option would have no effect";
     OPTION_Q8_ROW = 503: "a weight's rows cannot meet q8 activations";
     OPTION_SIMS = 504: "the simulated roundings do not apply to a shape";
+    PROFILE = 505: "a device profile is missing or malformed";
 
     OUTPUT_WRITE = 801: "an output cannot be written";
     OUTPUT_KIND = 803: "an output is no ordinary file";

@@ -3,6 +3,7 @@
 //! Exit codes: 0, 1 for a diagnostic, 2 for wrong usage.
 
 mod compile;
+mod fuse;
 mod ir;
 mod report;
 mod show;
@@ -47,6 +48,8 @@ enum Command {
     Show(show::Show),
     /// Prints the value graph of a model as IR text.
     Ir(ir::Ir),
+    /// Fuses a value graph that is given as IR text, and prints its launches.
+    Fuse(fuse::Fuse),
 }
 
 /// Options that decide the graph.
@@ -182,6 +185,7 @@ pub fn run() -> ExitCode {
         Command::Compile(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Ir(command) => command.run(),
+        Command::Fuse(command) => command.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

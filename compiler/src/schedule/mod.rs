@@ -8,7 +8,7 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::SlotRow;
 
-pub use launches::needed;
+pub use launches::{absorbed_gathers, needed};
 
 /// Launches and memory of an entry point.
 pub struct Schedule {

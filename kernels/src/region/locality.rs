@@ -10,7 +10,7 @@ use super::axes::{Axis, Extent, Factor, Walk, reshaped};
 use super::refusal::Refusal;
 
 /// Elements of a block of `q8`.
-const BLOCK: u32 = 32;
+pub(super) const BLOCK: u32 = 32;
 
 /// Values that one kind of workgroup computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,17 +39,24 @@ impl Locality {
 
     /// The atoms along which a value is split; along the others every workgroup computes it again.
     pub fn atoms_of(&self, index: usize) -> Vec<bool> {
-        let mut found = vec![false; self.atoms.len()];
-        for axis in &self.axes[index] {
-            let Axis::Split(factors) = axis else { continue };
-            for factor in factors {
-                if let Walk::Grid { atom, .. } = factor.walk {
-                    found[atom as usize] = true;
-                }
-            }
-        }
-        found
+        let split = atoms(&self.axes[index]);
+        (0..self.atoms.len() as u32).map(|atom| split.contains(&atom)).collect()
     }
+}
+
+/// The atoms along which axes are split, ascending.
+pub(super) fn atoms(axes: &[Axis]) -> Vec<u32> {
+    let mut found: Vec<u32> = Vec::new();
+    for axis in axes {
+        let Axis::Split(factors) = axis else { continue };
+        found.extend(factors.iter().filter_map(|factor| match factor.walk {
+            Walk::Grid { atom, .. } => Some(atom),
+            Walk::Local => None,
+        }));
+    }
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// The dimensions over which a value's work is spread: of a write those of its rows.

@@ -1,0 +1,41 @@
+//! Fusion: which values are computed together.
+//!
+//! [`nodes`] says what has to be computed and what it needs, [`depth`] how many meetings of all workgroups lie before it, [`path`]
+//! the cheapest launches through the depths, [`regions`] how a set of nodes divides into regions, [`cost`] what they take on a
+//! device of this [`profile`]. Nothing here knows a construct of a model.
+
+pub mod cost;
+pub mod depth;
+pub mod nodes;
+pub mod path;
+pub mod profile;
+pub mod regions;
+mod signature;
+
+use ds4_ir::Bounds;
+use ds4_ir::graph::{Graph, Value};
+
+use cost::Scene;
+use nodes::Nodes;
+pub use path::{Found, Launch};
+pub use profile::Profile;
+
+/// The launches of a graph at an entry point.
+pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile) -> Found {
+    let nodes = Nodes::of(graph);
+    let scene = Scene::new(*graph, &nodes, bounds, profile);
+    path::shortest(&scene, &levels(&scene))
+}
+
+/// The nodes of each depth.
+fn levels(scene: &Scene<'_>) -> Vec<Vec<Value>> {
+    let depths = depth::depths(scene);
+    let mut levels: Vec<Vec<Value>> = Vec::new();
+    for v in scene.graph.values().filter(|&v| scene.nodes.is_node(v)) {
+        let depth = depths[v.0 as usize] as usize;
+        levels.resize_with(levels.len().max(depth + 1), Vec::new);
+        levels[depth].push(v);
+    }
+    levels.retain(|level| !level.is_empty());
+    levels
+}

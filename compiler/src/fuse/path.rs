@@ -1,0 +1,157 @@
+//! The launches of an entry point: the cheapest way through the depths.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ds4_ir::graph::Value;
+
+use super::cost::{Cost, Scene};
+use super::regions::{Planned, Root, Unfit, best, regions};
+use super::signature::signature;
+
+/// Depths that one launch spans at most.
+const SPAN: usize = 8;
+
+/// Regions side by side, and what they cost.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The regions.
+    pub regions: Vec<Planned>,
+    /// Microseconds.
+    pub time: f64,
+}
+
+/// A set of nodes that could not be one launch.
+#[derive(Clone, Debug)]
+pub struct Declined {
+    /// The nodes, ascending.
+    pub nodes: Vec<Value>,
+    /// Why.
+    pub why: Unfit,
+}
+
+/// What a search found.
+#[derive(Default)]
+pub struct Found {
+    /// The launches, in their order.
+    pub launches: Vec<Launch>,
+    /// Sets of nodes that were tried.
+    pub tried: usize,
+    /// Sets that were answered from equal ones.
+    pub repeated: usize,
+    /// Sets of several depths that are no launch, or cost more than their parts.
+    pub declined: Vec<Declined>,
+}
+
+/// The cheapest launches for nodes in the order of their depths.
+pub fn shortest(scene: &Scene<'_>, levels: &[Vec<Value>]) -> Found {
+    let mut search = Search { scene, memory: HashMap::new(), found: Found::default() };
+    let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
+    let mut chosen: Vec<Vec<Launch>> = vec![Vec::new()];
+    for end in 1..=levels.len() {
+        let mut least: Option<(f64, usize, Vec<Launch>)> = None;
+        for span in 1..=SPAN.min(end) {
+            let mut set: Vec<Value> = levels[end - span..end].concat();
+            set.sort();
+            let launches = match search.launches(&set) {
+                Ok(launches) => launches,
+                Err(why) if span > 1 => {
+                    search.found.declined.push(Declined { nodes: set, why });
+                    continue;
+                }
+                Err(_) => set.iter().map(|&v| alone(scene, v)).collect(),
+            };
+            let time = best[end - span].0 + launches.iter().map(|launch| launch.time).sum::<f64>();
+            if least.as_ref().is_none_or(|(known, ..)| time < *known) {
+                least = Some((time, end - span, launches));
+            }
+        }
+        let (time, from, launches) = least.expect("invariant: a single depth has launches");
+        best.push((time, from));
+        chosen.push(launches);
+    }
+    let mut order = Vec::new();
+    let mut at = levels.len();
+    while at > 0 {
+        order.push(at);
+        at = best[at].1;
+    }
+    search.found.launches = order.into_iter().rev().flat_map(|at| std::mem::take(&mut chosen[at])).collect();
+    search.found
+}
+
+/// A node in a launch of its own; without a split where no region is found for it.
+fn alone(scene: &Scene<'_>, v: Value) -> Launch {
+    let region = best(scene, &[v]).unwrap_or_else(|_| {
+        let values = scene.nodes.with_free(&scene.graph, &[v]);
+        Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() }
+    });
+    Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] }
+}
+
+struct Search<'s, 'a> {
+    scene: &'s Scene<'a>,
+    /// What equal sets gave: regions with values as places in the set and what it makes itself.
+    memory: HashMap<Vec<u32>, Result<Vec<Vec<Recipe>>, Unfit>>,
+    found: Found,
+}
+
+/// A region of a set by places.
+#[derive(Clone)]
+struct Recipe {
+    nodes: Vec<usize>,
+    tiles: Vec<u32>,
+    cost: Cost,
+}
+
+impl Search<'_, '_> {
+    fn launches(&mut self, set: &[Value]) -> Result<Vec<Launch>, Unfit> {
+        self.found.tried += 1;
+        let key = signature(self.scene, set);
+        if let Some(known) = self.memory.get(&key) {
+            self.found.repeated += 1;
+            return known.clone().map(|launches| self.rebuilt(set, &launches));
+        }
+        let result = packed(self.scene, set);
+        let recipes = result.as_ref().map_err(Clone::clone).map(|launches| {
+            let recipe = |region: &Planned| Recipe {
+                nodes: (0..set.len()).filter(|&i| region.values.binary_search(&set[i]).is_ok()).collect(),
+                tiles: region.tiles.clone(),
+                cost: region.cost,
+            };
+            launches.iter().map(|launch| launch.iter().map(recipe).collect()).collect()
+        });
+        self.memory.insert(key, recipes);
+        result.map(|launches| launches.into_iter().map(|regions| self.timed(regions)).collect())
+    }
+
+    fn timed(&self, regions: Vec<Planned>) -> Launch {
+        let time = self.scene.launch_time(regions.iter().map(|r| &r.cost));
+        Launch { regions, time }
+    }
+
+    fn rebuilt(&self, set: &[Value], launches: &[Vec<Recipe>]) -> Vec<Launch> {
+        let region = |recipe: &Recipe| {
+            let nodes: Vec<Value> = recipe.nodes.iter().map(|&i| set[i]).collect();
+            let values = self.scene.nodes.with_free(&self.scene.graph, &nodes);
+            let (tiles, cost) = (recipe.tiles.clone(), recipe.cost);
+            Planned { values, tiles, cost, arguments: BTreeSet::new() }
+        };
+        launches.iter().map(|launch| self.timed(launch.iter().map(region).collect())).collect()
+    }
+}
+
+/// The regions of a set, in as few launches as the number of buffers allows.
+fn packed(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Vec<Planned>>, Unfit> {
+    let limit = scene.profile.arguments as usize;
+    let mut launches: Vec<(BTreeSet<Root>, Vec<Planned>)> = Vec::new();
+    for region in regions(scene, set)? {
+        match launches.iter_mut().find(|(bound, _)| bound.union(&region.arguments).count() <= limit) {
+            Some((bound, regions)) => {
+                bound.extend(region.arguments.iter().copied());
+                regions.push(region);
+            }
+            None => launches.push((region.arguments.clone(), vec![region])),
+        }
+    }
+    Ok(launches.into_iter().map(|(_, regions)| regions).collect())
+}

@@ -1,0 +1,96 @@
+//! What a launch costs on a device: limits and measured rates, read from a file.
+
+use std::path::Path;
+
+use ds4_ir::diagnostic::codes;
+use ds4_ir::{Diagnostic, Place};
+use serde::Deserialize;
+
+/// A device's limits and rates.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// A name for people.
+    pub name: String,
+    /// Microseconds from one launch to the next.
+    pub launch: f64,
+    /// Microseconds of a step between two barriers of a workgroup, whatever it does.
+    pub step: f64,
+    /// Workgroups that run at once.
+    pub workgroups: u32,
+    /// Lanes of a workgroup.
+    pub lanes: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Buffers that one launch binds.
+    pub arguments: u32,
+    /// Bytes a microsecond that one workgroup reads.
+    pub workgroup_bandwidth: f64,
+    /// Bytes a microsecond that all read together.
+    pub bandwidth: f64,
+    /// Rounded operations a microsecond of one workgroup.
+    pub workgroup_rate: f64,
+}
+
+/// The profiles that come with the compiler.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("generic", include_str!("../../profiles/generic.toml")),
+    ("h200", include_str!("../../profiles/h200.toml")),
+    ("lavapipe", include_str!("../../profiles/lavapipe.toml")),
+];
+
+impl Profile {
+    /// Names of the profiles that come with the compiler.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// The profile of a name, or of a file.
+    ///
+    /// # Errors
+    /// There is no such profile, or the file is no profile.
+    pub fn find(name: &str) -> Result<Profile, Diagnostic> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Profile::parse(text, name);
+        }
+        match std::fs::read_to_string(Path::new(name)) {
+            Ok(text) => Profile::parse(&text, name),
+            Err(error) => Err(Diagnostic::new(codes::PROFILE, "there is no such device profile")
+                .at(Place::file(name))
+                .wanted(format!("a file, or one of {}", Profile::names().collect::<Vec<_>>().join(", ")), error)
+                .help("write a profile file: `ds4c fuse --help` says what stands in one")),
+        }
+    }
+
+    /// The profile of a file's text.
+    ///
+    /// # Errors
+    /// The text is no profile, or a number in it is not positive.
+    pub fn parse(text: &str, name: &str) -> Result<Profile, Diagnostic> {
+        let fault = |found: String| {
+            Diagnostic::new(codes::PROFILE, "the file is no device profile")
+                .at(Place::file(name))
+                .wanted("positive numbers under the names of the profile `generic`", found)
+                .help("start from a profile that comes with the compiler")
+        };
+        let profile: Profile = toml::from_str(text).map_err(|error| fault(error.message().to_string()))?;
+        let rates = [
+            ("launch", profile.launch),
+            ("step", profile.step),
+            ("workgroup_bandwidth", profile.workgroup_bandwidth),
+            ("bandwidth", profile.bandwidth),
+            ("workgroup_rate", profile.workgroup_rate),
+        ];
+        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !rate.is_finite() || *rate <= 0.0) {
+            return Err(fault(format!("`{name} = {rate}`")));
+        }
+        let lanes = profile.lanes;
+        if !lanes.is_power_of_two() || !(64..=256).contains(&lanes) {
+            return Err(fault(format!("`lanes = {lanes}`: 64, 128 and 256 are possible")));
+        }
+        if profile.workgroups == 0 || !(8..=32).contains(&profile.arguments) {
+            return Err(fault(format!("`workgroups = {}`, `arguments = {}`", profile.workgroups, profile.arguments)));
+        }
+        Ok(profile)
+    }
+}

@@ -1,0 +1,283 @@
+//! From a set of nodes to the regions of one launch.
+
+use std::collections::BTreeSet;
+
+use ds4_ir::Op;
+use ds4_ir::graph::Value;
+use ds4_kernels::region::{Refusal, Region, locality, with_views, work_dims};
+
+use super::cost::{Cost, Scene};
+
+/// Most columns that a workgroup takes together.
+const COLUMNS: u32 = 8;
+
+/// A region with its cost.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Its nodes, ascending, with what they make or look up themselves.
+    pub values: Vec<Value>,
+    /// The split of the last one.
+    pub tiles: Vec<u32>,
+    /// What a workgroup does.
+    pub cost: Cost,
+    /// Buffers that it binds.
+    pub arguments: BTreeSet<Root>,
+}
+
+/// Memory that a region binds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Root {
+    /// A value: its slot, tensor, table, or the state whose version it is.
+    Value(Value),
+    /// The scales of such a value.
+    Scales(Value),
+    /// The table of a format.
+    Table,
+}
+
+/// Why a set of nodes is no launch.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Unfit {
+    /// A value has to be complete before another is computed.
+    Order {
+        /// What is needed.
+        needed: Value,
+        /// By which value.
+        by: Value,
+    },
+    /// A region is none.
+    Region(Refusal),
+    /// More buffers than a launch binds.
+    Arguments {
+        /// Buffers.
+        wanted: usize,
+        /// Of the device.
+        available: u32,
+    },
+}
+
+/// The regions of a launch that computes exactly these nodes, ascending.
+///
+/// Nodes that depend on each other inside the set share a region. Where one region does not serve all of its last values, each
+/// has a region of its own with all that it needs inside the set, computed again.
+///
+/// # Errors
+/// The nodes are no launch.
+pub fn regions(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Planned>, Unfit> {
+    let mut found = Vec::new();
+    for component in components(scene, set)? {
+        found.extend(component_regions(scene, &component)?);
+    }
+    Ok(found)
+}
+
+/// The set divided where nothing inside it connects.
+pub fn components(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Vec<Value>>, Unfit> {
+    let mut parent: Vec<usize> = (0..set.len()).collect();
+    fn find(parent: &mut [usize], mut i: usize) -> usize {
+        while parent[i] != i {
+            parent[i] = parent[parent[i]];
+            i = parent[i];
+        }
+        i
+    }
+    for (i, &v) in set.iter().enumerate() {
+        for need in scene.nodes.needs(v) {
+            let Ok(j) = set.binary_search(&need.value) else { continue };
+            if need.strict {
+                return Err(Unfit::Order { needed: need.value, by: v });
+            }
+            let (a, b) = (find(&mut parent, i), find(&mut parent, j));
+            parent[a.max(b)] = a.min(b);
+        }
+    }
+    let mut groups: Vec<Vec<Value>> = vec![Vec::new(); set.len()];
+    for (i, &v) in set.iter().enumerate() {
+        let root = find(&mut parent, i);
+        groups[root].push(v);
+    }
+    groups.retain(|group| !group.is_empty());
+    Ok(groups)
+}
+
+fn component_regions(scene: &Scene<'_>, nodes: &[Value]) -> Result<Vec<Planned>, Unfit> {
+    let joint = within_arguments(scene, best(scene, nodes).map_err(Unfit::Region));
+    let sinks: Vec<Value> = nodes.iter().copied().filter(|&v| !is_read_within(scene, nodes, v)).collect();
+    if sinks.len() == 1 {
+        return joint.map(|region| vec![region]);
+    }
+    let apart = apart(scene, nodes, &sinks);
+    match (joint, apart) {
+        (Ok(joint), Ok(apart)) => {
+            let single = scene.launch_time([&joint.cost].into_iter());
+            let several = scene.launch_time(apart.iter().map(|r| &r.cost));
+            Ok(if single <= several { vec![joint] } else { apart })
+        }
+        (Ok(joint), Err(_)) => Ok(vec![joint]),
+        (Err(_), Ok(apart)) => Ok(apart),
+        (Err(why), Err(_)) => Err(why),
+    }
+}
+
+/// A region that a launch can bind.
+fn within_arguments(scene: &Scene<'_>, region: Result<Planned, Unfit>) -> Result<Planned, Unfit> {
+    let region = region?;
+    let (wanted, available) = (region.arguments.len(), scene.profile.arguments);
+    if wanted > available as usize { Err(Unfit::Arguments { wanted, available }) } else { Ok(region) }
+}
+
+fn is_read_within(scene: &Scene<'_>, nodes: &[Value], v: Value) -> bool {
+    scene.nodes.readers(v).iter().any(|reader| nodes.binary_search(reader).is_ok())
+}
+
+/// A region for each last value, or for several where that costs less.
+fn apart(scene: &Scene<'_>, nodes: &[Value], sinks: &[Value]) -> Result<Vec<Planned>, Unfit> {
+    let fit = |set: &Vec<Value>| within_arguments(scene, best(scene, set).map_err(Unfit::Region));
+    let mut sets: Vec<Vec<Value>> = sinks.iter().map(|&sink| closure(scene, nodes, sink)).collect();
+    let mut regions: Vec<Planned> = sets.iter().map(fit).collect::<Result<_, _>>()?;
+    let mut i = 0;
+    while i < sets.len() {
+        let mut j = i + 1;
+        while j < sets.len() {
+            if sets[i].iter().all(|v| sets[j].binary_search(v).is_err()) {
+                j += 1;
+                continue;
+            }
+            let mut union = [&sets[i][..], &sets[j][..]].concat();
+            union.sort();
+            union.dedup();
+            let both = scene.launch_time([&regions[i].cost, &regions[j].cost].into_iter());
+            match fit(&union) {
+                Ok(region) if scene.launch_time([&region.cost].into_iter()) <= both => {
+                    (sets[i], regions[i]) = (union, region);
+                    sets.remove(j);
+                    regions.remove(j);
+                    j = i + 1;
+                }
+                _ => j += 1,
+            }
+        }
+        i += 1;
+    }
+    Ok(regions)
+}
+
+/// The nodes of the set that a value needs, and itself.
+fn closure(scene: &Scene<'_>, nodes: &[Value], sink: Value) -> Vec<Value> {
+    let mut found = BTreeSet::from([sink]);
+    let mut stack = vec![sink];
+    while let Some(v) = stack.pop() {
+        for need in scene.nodes.needs(v) {
+            if nodes.binary_search(&need.value).is_ok() && found.insert(need.value) {
+                stack.push(need.value);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The region of these nodes with the split that takes the least time.
+pub fn best(scene: &Scene<'_>, nodes: &[Value]) -> Result<Planned, Refusal> {
+    let values = scene.nodes.with_free(&scene.graph, nodes);
+    let all = with_views(&scene.graph, &values);
+    let Some(&anchor) = nodes.last() else { return Err(Refusal::Empty) };
+    let mut best: Option<(f64, Vec<u32>, Cost)> = None;
+    let mut refusal = Refusal::Empty;
+    for tiles in splits(scene, anchor) {
+        let region = Region { values: &all, tiles: &tiles };
+        match fitting(scene, &region) {
+            Ok(cost) => {
+                let time = scene.launch_time([&cost].into_iter());
+                if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+                    best = Some((time, tiles, cost));
+                }
+            }
+            Err(why) => refusal = why,
+        }
+    }
+    let (_, tiles, cost) = best.ok_or(refusal)?;
+    let arguments = arguments(scene, nodes, &values);
+    Ok(Planned { values, tiles, cost, arguments })
+}
+
+fn fitting(scene: &Scene<'_>, region: &Region<'_>) -> Result<Cost, Refusal> {
+    let locality = locality(&scene.graph, region)?;
+    Ok(scene.cost(region, &locality))
+}
+
+/// The splits of an anchor that are worth a try: its first axes position by position, the last one in tiles; and columns together
+/// where they are few.
+fn splits(scene: &Scene<'_>, anchor: Value) -> Vec<Vec<u32>> {
+    let dims = work_dims(&scene.graph, anchor);
+    let rank = dims.len();
+    let constant = |axis: usize| match ds4_ir::DimOp::of(scene.dims()[dims[axis].0 as usize]) {
+        Some(ds4_ir::DimOp::Const(n)) => Some(n),
+        _ => None,
+    };
+    let mut found = vec![vec![0; rank]];
+    if rank == 0 {
+        return found;
+    }
+    let single = |axis: usize| if constant(axis) == Some(1) { 0 } else { 1 };
+    for prefix in 1..=rank {
+        found.push((0..rank).map(|axis| if axis < prefix { single(axis) } else { 0 }).collect());
+    }
+    if let Some(n) = constant(rank - 1) {
+        for tile in [256, 128, 64, 32, 16, 8, 4, 2].into_iter().filter(|&t| t < n && n.is_multiple_of(t)) {
+            let mut tiles: Vec<u32> = (0..rank - 1).map(single).collect();
+            tiles.push(tile);
+            found.push(tiles);
+        }
+    }
+    let together: Vec<Vec<u32>> = found
+        .iter()
+        .filter(|tiles| tiles[0] == 1 && constant(0).is_none() && (2..=COLUMNS).contains(&scene.most(dims[0])))
+        .map(|tiles| [&[0], &tiles[1..]].concat())
+        .collect();
+    found.extend(together);
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// What a region binds: what it reads from outside, and what others read of it.
+fn arguments(scene: &Scene<'_>, nodes: &[Value], values: &[Value]) -> BTreeSet<Root> {
+    let graph = &scene.graph;
+    let mut found = BTreeSet::new();
+    let mut add = |v: Value| {
+        let mut at = v;
+        while graph.op(at).is_view() || graph.op(at) == Op::Write {
+            at = graph.args(at)[0];
+        }
+        found.insert(Root::Value(at));
+        let format = graph.ty(at).format();
+        if graph.ty(at) == ds4_ir::Type::Q8 || format.is_some_and(|f| f.has_scales()) {
+            found.insert(Root::Scales(at));
+        }
+        if format == Some(ds4_ir::Format::IQ2_XXS) {
+            found.insert(Root::Table);
+        }
+    };
+    for &v in values {
+        if graph.op(v) == Op::Tokens {
+            add(v);
+        }
+        for &operand in graph.args(v) {
+            let mut at = operand;
+            while graph.op(at).is_view() {
+                at = graph.args(at)[0];
+            }
+            if values.binary_search(&at).is_err() {
+                add(at);
+            }
+        }
+    }
+    for &v in nodes {
+        let outside = |reader: &Value| nodes.binary_search(reader).is_err();
+        let readers = scene.nodes.readers(v);
+        if readers.is_empty() || readers.iter().any(outside) || scene.nodes.wanted[v.0 as usize] {
+            add(v);
+        }
+    }
+    found
+}

@@ -12,6 +12,11 @@ use super::profile::Profile;
 /// Elements up to which a value's step is computed in registers.
 const SMALL: f64 = 64.0;
 
+/// What work counts for beside its time, so that of two equal times the one with less work is taken.
+const REPEATED_WORK: f64 = 0.05;
+/// What the code of a region counts for, as a part of the time of one workgroup.
+const REPEATED_CODE: f64 = 0.15;
+
 /// A graph at an entry point, with what costs ask again and again.
 pub struct Scene<'a> {
     /// The graph.
@@ -153,16 +158,18 @@ impl<'a> Scene<'a> {
     /// Microseconds of a launch of these regions.
     pub fn launch_time<'c>(&self, regions: impl Iterator<Item = &'c Cost>) -> f64 {
         let p = self.profile;
-        let (mut longest, mut work, mut bytes) = (0.0f64, 0.0, 0.0);
+        let (mut longest, mut work, mut bytes, mut code) = (0.0f64, 0.0, 0.0, 0.0);
         for cost in regions {
             let time = self.workgroup_time(cost);
             longest = longest.max(time);
             work += time * cost.workgroups;
+            code += time;
             bytes += cost.bytes * cost.workgroups;
         }
+        // Workgroups that do the same again are not free, even side by side: they take power, caches and code.
         // Workgroups that read the same bytes find them in caches: only single readers pay the memory's rate.
         let work = work / f64::from(p.workgroups);
-        p.launch + longest.max(work).max(bytes / (8.0 * p.bandwidth)) + 0.05 * work
+        p.launch + longest.max(work).max(bytes / (8.0 * p.bandwidth)) + REPEATED_WORK * work + REPEATED_CODE * code
     }
 }
 

@@ -58,7 +58,7 @@ pub fn shortest(scene: &Scene<'_>, levels: &[Vec<Value>]) -> Found {
                     search.found.declined.push(Declined { nodes: set, why });
                     continue;
                 }
-                Err(_) => set.iter().map(|&v| alone(scene, v)).collect(),
+                Err(_) => search.halved(&set),
             };
             let time = best[end - span].0 + launches.iter().map(|launch| launch.time).sum::<f64>();
             if least.as_ref().is_none_or(|(known, ..)| time < *known) {
@@ -122,6 +122,19 @@ impl Search<'_, '_> {
         });
         self.memory.insert(key, recipes);
         result.map(|launches| launches.into_iter().map(|regions| self.timed(regions)).collect())
+    }
+
+    /// Launches for a depth that is none: its first half, then the rest.
+    fn halved(&mut self, set: &[Value]) -> Vec<Launch> {
+        if let [v] = set {
+            return vec![alone(self.scene, *v)];
+        }
+        let (first, rest) = set.split_at(set.len() / 2);
+        let mut launches = Vec::new();
+        for half in [first, rest] {
+            launches.extend(self.launches(half).unwrap_or_else(|_| self.halved(half)));
+        }
+        launches
     }
 
     fn timed(&self, regions: Vec<Planned>) -> Launch {

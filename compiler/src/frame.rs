@@ -6,12 +6,14 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::Graph;
 use ds4_ir::plan::ALIGN;
 use ds4_ir::plan::layout::stored_bytes;
-use ds4_ir::plan::tables::{Device, EntryRow, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow};
+use ds4_ir::plan::tables::{
+    Device, EntryRow, FileRow, LaunchRow, PartRow, PlanTables, RegionRow, StatePlaceRow, WeightPlaceRow,
+};
 use ds4_ir::{Bounds, Diagnostic};
 use ds4_kernels::Target;
 
 use crate::kernels::{add_kernels, add_weight_fields};
-use crate::schedule::schedule;
+use crate::schedule::{Schedule, schedule};
 
 /// A file that holds weights.
 pub struct SourceFile {
@@ -100,13 +102,22 @@ fn place_states(plan: &mut PlanTables, graph: &Graph<'_>) {
     }
 }
 
+fn add_region(plan: &mut PlanTables, schedule: &Schedule, region: &RegionRow) -> RegionRow {
+    RegionRow {
+        values: Run::push(&mut plan.region_values, region.values.of(&schedule.values)),
+        tiles: Run::push(&mut plan.region_tiles, region.tiles.of(&schedule.tiles)),
+    }
+}
+
 fn add_entry(plan: &mut PlanTables, graph: &Graph<'_>, name: &str, bounds: Bounds) {
     let schedule = schedule(graph, bounds);
     let name = plan.intern(name);
     let first = plan.launches.len() as u32;
     for run in &schedule.launches {
-        let values = Run::push(&mut plan.launch_values, run.of(&schedule.values));
-        plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
+        let regions: Vec<RegionRow> =
+            run.of(&schedule.regions).iter().map(|region| add_region(plan, &schedule, region)).collect();
+        let regions = Run::push(&mut plan.regions, &regions);
+        plan.launches.push(LaunchRow { device: Device(0), regions, dispatches: Run::default() });
     }
     let launches = Run { start: first, len: schedule.launches.len() as u32 };
     let slots = Run::push(&mut plan.slots, &schedule.slots);

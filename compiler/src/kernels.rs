@@ -76,7 +76,9 @@ impl Shared {
         let widest = widest(plan);
         let name = plan.view().str(entry.name).to_string();
         for at in entry.launches.start..entry.launches.start + entry.launches.len {
-            let values = plan.launches[at as usize].values.of(&plan.launch_values).to_vec();
+            let regions = plan.launches[at as usize].regions.of(&plan.regions);
+            let lists = regions.iter().map(|region| region.values.of(&plan.region_values));
+            let values: Vec<Value> = lists.flatten().copied().collect();
             let mut dispatches = Vec::new();
             for &v in &values {
                 for mut kernel in kernels(&scene, v).map_err(|refusal| no_kernel(graph, v, &refusal))? {

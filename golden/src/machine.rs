@@ -114,8 +114,7 @@ impl<'a, D: Domain> Model<'a, D> {
         let evaluator = Evaluator::new(self.graph, self.rows);
         let expected = evaluator.step(&mut self.states, step, tokens, &wanted).map_err(|fault| fault.to_string())?;
         let mut compared = Compared::default();
-        let values = self.schedule.launches.iter().flat_map(|run| run.of(&self.schedule.values));
-        for &v in values {
+        for &v in self.schedule.lists().into_iter().flatten().flatten() {
             compared.kernels += self.launch(v, step, &found, order)?;
             if let Ok(i) = wanted.binary_search(&v) {
                 self.compare(&expected[i], found[v.0 as usize].as_ref(), &mut compared);

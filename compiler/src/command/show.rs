@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::{EntryRow, LaunchRow, Plan, SlotRow};
+use ds4_ir::plan::{EntryRow, LaunchRow, Plan, RegionRow, SlotRow};
 use ds4_ir::text::{shape_text, value_lines};
 use ds4_ir::{Diagnostic, Op};
 use serde_json::{Value as Json, json};
@@ -186,39 +186,53 @@ impl Report<'_> {
         slots.binary_search_by_key(&v, |slot| slot.value).ok().map(|i| &slots[i])
     }
 
-    fn launch_values(&self, launch: &LaunchRow) -> &[Value] {
-        launch.values.of(self.plan.launch_values)
-    }
-
     fn launches_text(&self, text: &mut String) {
         for entry in self.plan.entries {
             let _ =
                 writeln!(text, "\nlaunches of {}: values, operation, where its result lies", self.plan.str(entry.name));
             for (i, launch) in entry.launches.of(self.plan.launches).iter().enumerate() {
-                let values = self.launch_values(launch);
-                let Some(&last) = values.last() else { continue };
-                let place = match self.slot(entry, last) {
-                    Some(slot) if slot.within != last => format!("inside {}", slot.within),
-                    Some(slot) => format!("{} at {}", size(slot.bytes), slot.offset),
-                    None => "in a state".into(),
-                };
-                let values: Vec<String> = values.iter().map(Value::to_string).collect();
-                let op = self.graph.op(last).name();
-                let _ = writeln!(text, "  {i:<6} {:<16} {op:<9} {place:<24} {}", values.join(" "), self.span(last));
+                let mut number = i.to_string();
+                for region in self.plan.regions(launch) {
+                    let _ = writeln!(text, "  {number:<6} {}", self.region_text(entry, region));
+                    number.clear();
+                }
             }
         }
     }
 
+    /// A region in one line; behind its values, how the axes of the last one are split.
+    fn region_text(&self, entry: &EntryRow, region: &RegionRow) -> String {
+        let values = self.plan.values(region);
+        let Some(&last) = values.last() else { return String::new() };
+        let place = match self.slot(entry, last) {
+            Some(slot) if slot.within != last => format!("inside {}", slot.within),
+            Some(slot) => format!("{} at {}", size(slot.bytes), slot.offset),
+            None => "in a state".into(),
+        };
+        let mut list = values.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
+        let tiles: Vec<String> = self.plan.tiles(region).iter().map(u32::to_string).collect();
+        if !tiles.is_empty() {
+            list += &format!(" by [{}]", tiles.join(", "));
+        }
+        let op = self.graph.op(last).name();
+        format!("{list:<16} {op:<9} {place:<24} {}", self.span(last))
+    }
+
     fn launches_json(&self) -> Json {
-        let launch = |entry: &EntryRow, launch: &LaunchRow| {
-            let values = self.launch_values(launch);
+        let region = |entry: &EntryRow, region: &RegionRow| {
+            let values = self.plan.values(region);
             let slot = values.last().and_then(|&v| self.slot(entry, v));
             json!({
                 "values": values.iter().map(|v| v.0).collect::<Vec<_>>(),
+                "tiles": self.plan.tiles(region),
                 "within": slot.map(|s| s.within.0),
                 "offset": slot.map(|s| s.offset),
                 "bytes": slot.map(|s| s.bytes),
             })
+        };
+        let launch = |entry: &EntryRow, launch: &LaunchRow| {
+            let regions: Vec<Json> = self.plan.regions(launch).iter().map(|r| region(entry, r)).collect();
+            json!({ "regions": regions })
         };
         let entry = |entry: &EntryRow| {
             let list: Run = entry.launches;

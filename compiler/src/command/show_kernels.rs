@@ -170,11 +170,11 @@ pub fn source(plan: &Plan<'_>, file: &str, name: &str, target: Option<&str>) -> 
     Ok(found.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
-/// The kernels of the launches that end in a value, over all entry points.
+/// The kernels of the launches with a region that ends in a value, over all entry points.
 fn of_value(plan: &Plan<'_>, name: &str) -> Vec<Kernel> {
     let id = name.strip_prefix('v').and_then(|id| id.parse::<u32>().ok());
-    let ends = |launch: &&ds4_ir::plan::LaunchRow| launch.values.of(plan.launch_values).last().map(|v| v.0) == id;
-    let launches = plan.launches.iter().filter(|launch| id.is_some() && ends(launch));
+    let ends = |region: &ds4_ir::plan::RegionRow| plan.values(region).last().map(|v| v.0) == id;
+    let launches = plan.launches.iter().filter(|launch| id.is_some() && plan.regions(launch).iter().any(ends));
     let mut found: Vec<Kernel> =
         launches.flat_map(|launch| launch.dispatches.of(plan.dispatches)).map(|dispatch| dispatch.kernel).collect();
     found.sort();

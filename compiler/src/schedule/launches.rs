@@ -2,9 +2,11 @@
 
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::SlotRow;
 use ds4_ir::plan::layout::{Layout, layouts, lies_within, operand_within, start_within, stored_bytes};
+use ds4_ir::plan::{RegionRow, SlotRow};
 use ds4_ir::{Bounds, Op, Type};
+
+use super::Schedule;
 
 /// Whether each value is needed for an output, a named value or a state.
 pub fn needed(graph: &Graph<'_>) -> Vec<bool> {
@@ -132,17 +134,16 @@ pub fn store_hard_views(
     }
 }
 
-/// The launches in the order of their values: absorbed gathers, then the value. A concat whose operands all lie in its
-/// memory needs none.
+/// The launches in the order of their values, each of one region: absorbed gathers, then the value. A concat whose operands
+/// all lie in its memory needs none.
 pub fn in_order(
     graph: &Graph<'_>,
     needed: &[bool],
     absorbed: &[bool],
     slots: &[SlotRow],
     found: &[Option<Layout>],
-) -> (Vec<Run>, Vec<Value>) {
-    let mut launches = Vec::new();
-    let mut values = Vec::new();
+) -> Schedule {
+    let mut schedule = Schedule::default();
     for v in graph.values().filter(|v| needed[v.0 as usize]) {
         let op = graph.op(v);
         let is_launched = find(slots, v).is_some() || op == Op::Write;
@@ -154,9 +155,12 @@ pub fn in_order(
         launch.sort();
         launch.dedup();
         launch.push(v);
-        launches.push(Run::push(&mut values, &launch));
+        let values = Run::push(&mut schedule.values, &launch);
+        let region = RegionRow { values, tiles: Run::default() };
+        let regions = Run::push(&mut schedule.regions, &[region]);
+        schedule.launches.push(regions);
     }
-    (launches, values)
+    schedule
 }
 
 fn gather_under(graph: &Graph<'_>, absorbed: &[bool], operand: Value) -> Option<Value> {

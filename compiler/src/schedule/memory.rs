@@ -1,8 +1,7 @@
 //! Memory of an entry point: offsets in an arena by first fit over lifetimes.
 
-use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::check::lifetimes;
+use ds4_ir::plan::launches::lifetimes;
 use ds4_ir::plan::layout::Layout;
 use ds4_ir::plan::{ALIGN, SlotRow};
 
@@ -17,15 +16,8 @@ struct Taken {
 ///
 /// Slots that are needed at the same time do not share bytes; [`ds4_ir::plan::check`] checks that again when a plan is
 /// opened.
-pub fn assign(
-    graph: &Graph<'_>,
-    launches: &[Run],
-    values: &[Value],
-    slots: &mut [SlotRow],
-    found: &[Option<Layout>],
-) -> u64 {
-    let lists = launches.iter().map(|run| run.of(values));
-    let lives = match lifetimes(graph, lists, slots, found) {
+pub fn assign(graph: &Graph<'_>, launches: &[Vec<&[Value]>], slots: &mut [SlotRow], found: &[Option<Layout>]) -> u64 {
+    let lives = match lifetimes(graph, launches, slots, found) {
         Ok(lives) => lives,
         Err(fault) => panic!("invariant: a schedule computes what it reads: {fault}"),
     };

@@ -7,8 +7,9 @@ use crate::graph::{Graph, Value};
 use crate::op::Op;
 use crate::plan::ALIGN;
 use crate::plan::check_kernels::{check_dispatches, check_fields, check_kernels};
-use crate::plan::layout::{Layout, Root, layouts, lies_within, operand_within, start_within, stored_bytes};
-use crate::plan::tables::{EntryRow, Plan, SlotRow};
+use crate::plan::launches::{Lives, lifetimes, slot_index};
+use crate::plan::layout::{Layout, layouts, operand_within, start_within, stored_bytes};
+use crate::plan::tables::{EntryRow, Plan, RegionRow, SlotRow};
 use crate::verify::Facts;
 
 /// Largest value of an offset or size that is taken: keeps every sum below far from overflow.
@@ -136,16 +137,14 @@ fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(
     check_dispatches(graph, plan, entry, slots)
 }
 
-fn slot_index(slots: &[SlotRow], value: Value) -> Option<usize> {
-    slots.binary_search_by_key(&value.0, |slot| slot.value.0).ok()
-}
-
 fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: crate::Bounds) -> Result<(), String> {
     ensure(slots.is_sorted_by(|a, b| a.value < b.value), || "its slots are not in order".into())?;
     ensure(entry.arena_bytes < LARGEST, || "its arena is too large".into())?;
     for slot in slots {
         let v = slot.value;
         ensure((v.0 as usize) < graph.len(), || format!("{v} does not exist"))?;
+        let elsewhere = matches!(graph.op(v), Op::Weight | Op::Const | Op::Read | Op::Write);
+        ensure(!elsewhere, || format!("{v} has a slot, but lies elsewhere"))?;
         let wanted = stored_bytes(graph.ty(v), &graph.max_extents(graph.value_shape[v.0 as usize], bounds));
         let fits = wanted == Some(slot.bytes) && slot.offset < LARGEST && slot.bytes < LARGEST;
         ensure(fits, || format!("the slot of {v} has a wrong size"))?;
@@ -168,9 +167,6 @@ fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: c
     Ok(())
 }
 
-/// First and last launch at which each slot's memory is needed; memory of nested slots counts for the outermost.
-pub type Lives = Vec<(usize, usize)>;
-
 fn check_launches(
     graph: &Graph<'_>,
     plan: &Plan<'_>,
@@ -178,97 +174,54 @@ fn check_launches(
     slots: &[SlotRow],
     layouts: &[Option<Layout>],
 ) -> Result<Lives, String> {
-    let launches = entry.launches.of(plan.launches);
-    for (at, launch) in launches.iter().enumerate() {
+    for (at, launch) in entry.launches.of(plan.launches).iter().enumerate() {
         ensure(launch.device.0 == 0, || format!("launch {at} is for a device that the plan does not have"))?;
-        ensure(in_pool(launch.values, plan.launch_values.len()), || format!("launch {at} has no values"))?;
-        let values = launch.values.of(plan.launch_values);
-        let sorted = !values.is_empty() && values.is_sorted_by(|a, b| a < b);
-        ensure(sorted && values.iter().all(|v| (v.0 as usize) < graph.len()), || {
-            format!("the values of launch {at} are not in order")
-        })?;
-        let last = values[values.len() - 1];
-        let stored = slot_index(slots, last).is_some() || graph.op(last) == Op::Write;
-        ensure(stored, || format!("launch {at} stores nothing"))?;
+        let has_regions = launch.regions.len > 0 && in_pool(launch.regions, plan.regions.len());
+        ensure(has_regions, || format!("launch {at} has no regions"))?;
+        for region in plan.regions(launch) {
+            check_region(graph, plan, entry, slots, region).map_err(|fault| format!("launch {at}: {fault}"))?;
+        }
     }
-    let values = launches.iter().map(|launch| launch.values.of(plan.launch_values));
-    lifetimes(graph, values, slots, layouts)
+    lifetimes(graph, &plan.lists(entry), slots, layouts)
 }
 
-/// First and last launch that touch each slot's memory, with the launches as lists of values; outputs are touched behind
-/// the last. A launch that reads what is not computed before it is a fault.
-pub fn lifetimes<'a>(
+/// A region's values are in order, the last one is stored, and its split is one of the last one's axes.
+fn check_region(
     graph: &Graph<'_>,
-    launches: impl Iterator<Item = &'a [Value]>,
+    plan: &Plan<'_>,
+    entry: &EntryRow,
     slots: &[SlotRow],
-    layouts: &[Option<Layout>],
-) -> Result<Lives, String> {
-    let mut lives: Lives = vec![(usize::MAX, 0); slots.len()];
-    let mut computed = vec![false; graph.len()];
-    let touch = |lives: &mut Lives, v: Value, at: usize| {
-        if let Some(i) = slot_index(slots, root_slot(layouts, v)) {
-            lives[i] = (lives[i].0.min(at), lives[i].1.max(at));
-        }
-    };
-    let mut count = 0;
-    for (at, values) in launches.enumerate() {
-        count = at + 1;
-        for &v in values {
-            for operand in graph.args(v) {
-                for root in memory_of(graph, layouts, *operand, values)? {
-                    ensure(computed[root.0 as usize], || {
-                        format!("launch {at} ({v}) reads {root} before it is computed")
-                    })?;
-                    touch(&mut lives, root, at);
-                }
-            }
-            computed[v.0 as usize] = true;
-            if slot_index(slots, v).is_some() {
-                touch(&mut lives, v, at);
-            }
-        }
+    region: &RegionRow,
+) -> Result<(), String> {
+    ensure(in_pool(region.values, plan.region_values.len()), || "the values of a region do not exist".into())?;
+    ensure(in_pool(region.tiles, plan.region_tiles.len()), || "the split of a region does not exist".into())?;
+    let (values, tiles) = (plan.values(region), plan.tiles(region));
+    let exist = values.iter().all(|v| (v.0 as usize) < graph.len());
+    ensure(exist && values.is_sorted_by(|a, b| a < b), || "the values of a region are not in order".into())?;
+    let (&last, before) = values.split_last().ok_or("a region has no values")?;
+    for &v in values {
+        let is_leaf = matches!(graph.op(v), Op::Weight | Op::Const | Op::Read);
+        ensure(!is_leaf, || format!("{v} is in a region, but nothing computes it"))?;
     }
-    let outputs = graph.outputs.iter().map(|row| row.value);
-    for value in outputs.chain(graph.values().filter(|&v| graph.op(v) == Op::Write)) {
-        for root in memory_of(graph, layouts, value, &[])? {
-            ensure(computed[root.0 as usize], || format!("{root} is never computed"))?;
-            touch(&mut lives, root, count);
-        }
+    let stored = slot_index(slots, last).is_some() || graph.op(last) == Op::Write;
+    ensure(stored, || format!("the region of {last} stores nothing"))?;
+    let extents = graph.max_extents(graph.value_shape[last.0 as usize], plan.bounds(entry));
+    if tiles.is_empty() && !extents.is_empty() {
+        let own: Vec<Value> = graph.args(last).iter().map(|&operand| viewed(graph, operand)).collect();
+        let is_own = |v: &Value| graph.op(*v) == Op::Gather && slot_index(slots, *v).is_none() && own.contains(v);
+        return ensure(before.iter().all(is_own), || format!("the region of {last} has no split"));
     }
-    Ok(lives)
+    let fits = tiles.len() == extents.len() && tiles.iter().zip(&extents).all(|(&t, &e)| t as usize <= e.max(1));
+    ensure(fits, || format!("the split of the region of {last} is not one of its axes"))
 }
 
-fn root_slot(layouts: &[Option<Layout>], v: Value) -> Value {
-    match &layouts[v.0 as usize] {
-        Some(Layout { root: Root::Slot(root), .. }) => *root,
-        _ => v,
+/// The value that a chain of views shows.
+fn viewed(graph: &Graph<'_>, v: Value) -> Value {
+    let mut at = v;
+    while graph.op(at).is_view() {
+        at = graph.args(at)[0];
     }
-}
-
-/// The computed values whose memory a reader of `v` touches: through views, and for a gather done by its reader the
-/// source and the ids. Values of the same launch and leaves need nothing.
-fn memory_of(graph: &Graph<'_>, layouts: &[Option<Layout>], v: Value, launch: &[Value]) -> Result<Vec<Value>, String> {
-    let mut found = Vec::new();
-    let mut stack = vec![v];
-    while let Some(v) = stack.pop() {
-        let op = graph.op(v);
-        let has_slot = matches!(&layouts[v.0 as usize], Some(Layout { root: Root::Slot(_), .. })) && !op.is_view();
-        let own_slot =
-            op.is_view() && matches!(&layouts[v.0 as usize], Some(Layout { root: Root::Slot(r), .. }) if *r == v);
-        match op {
-            _ if launch.binary_search(&v).is_ok() => {}
-            Op::Weight | Op::Const | Op::Read => {}
-            Op::Concat if graph.args(v).iter().all(|&a| lies_within(graph, layouts, v, a)) => {
-                stack.extend(graph.args(v))
-            }
-            _ if has_slot || own_slot => found.push(v),
-            Op::Write => found.push(v),
-            _ if op.is_view() => stack.push(graph.args(v)[0]),
-            Op::Gather => stack.extend(graph.args(v)),
-            _ => return Err(format!("{v} has no memory")),
-        }
-    }
-    Ok(found)
+    at
 }
 
 /// No two slots that are needed at one time share a byte.

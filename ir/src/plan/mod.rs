@@ -3,24 +3,27 @@
 //! A plan is a header, a table of sections and the sections: the graph's tables and the plan's own, little-endian,
 //! 64-byte aligned, each with its BLAKE3 hash. It is mapped and viewed in place. Weights stay in the checkpoint; the
 //! plan holds their place. Opening checks, in this order: header and version, bounds and hashes of the sections, every
-//! index, the graph ([`crate::verify`]), the launches and the memory ([`check`]).
+//! index, the graph ([`crate::verify`]), the launches ([`launches`]) and the memory ([`check`]).
 
 pub mod check;
 mod check_kernels;
 pub mod contents;
 pub mod file;
+pub mod launches;
 pub mod layout;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use file::{PlanBytes, write_plan};
 pub use layout::{Layout, Root};
 pub use tables::{
     BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, FileRow, KernelRow, LaunchRow, OptionRow, PartRow, Plan,
-    PlanTables, SlotRow, StatePlaceRow, WeightPlaceRow,
+    PlanTables, RegionRow, SlotRow, StatePlaceRow, WeightPlaceRow,
 };
 
 /// Version of the plan format. A reader takes this one only.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Slots and states begin at a multiple of this: no device binds memory at a finer one.
 pub const ALIGN: u64 = 256;

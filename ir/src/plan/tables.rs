@@ -13,7 +13,7 @@ crate::entities! {
     Device = "dev";
     /// An entry point: decode of one column, decode of several, prefill.
     Entry = "e";
-    /// A launch: an interval of values that is computed together.
+    /// A launch: regions that run side by side.
     Launch = "l";
     /// A kernel of devices.
     Kernel = "k";
@@ -104,17 +104,30 @@ pub struct EntryRow {
     pub arena_bytes: u64,
 }
 
-/// A launch.
+/// A launch: regions that are independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct LaunchRow {
     /// The device that executes it.
     pub device: Device,
-    /// Its values in `launch_values`, ascending; the last one at least is stored. Views need no launch and are not
-    /// listed; an interior value without a slot exists inside the launch only.
-    pub values: Run,
+    /// Its regions, in `regions`.
+    pub regions: Run,
     /// Its kernels on a device, in `dispatches`, in their order; none in a plan for the CPU only.
     pub dispatches: Run,
+}
+
+/// A region: values that one kind of workgroup computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct RegionRow {
+    /// Its values in `region_values`, ascending; the last one is stored or writes a state. Views need not be listed. A
+    /// value without a slot exists inside the regions that list it only. A value with a slot is stored by the first
+    /// region that lists it; a later one computes it again for itself.
+    pub values: Run,
+    /// How the last value is split over workgroups, in `region_tiles`: for each axis the number of neighbouring positions
+    /// that a workgroup has, 0 where every workgroup has the whole axis. Empty where the region is one value, with the
+    /// gathers that it does itself, and says nothing of a split.
+    pub tiles: Run,
 }
 
 /// One use of a kernel.
@@ -242,8 +255,8 @@ crate::tables! {
     220 entries: EntryRow;
     /// Launches of all entry points.
     221 launches: LaunchRow;
-    /// Values of all launches.
-    222 launch_values: Value;
+    /// Values of all regions.
+    222 region_values: Value;
     /// Stored values of all entry points.
     223 slots: SlotRow;
     /// Places of the states.
@@ -252,6 +265,10 @@ crate::tables! {
     225 context: u32;
     /// Fields of all weights.
     226 weight_fields: FieldRow;
+    /// Regions of all launches.
+    227 regions: RegionRow;
+    /// Splits of all regions.
+    228 region_tiles: u32;
     /// The tokenizer in the JSON form of the `tokenizers` crate.
     230 tokenizer: u8;
     /// Dimensions whose values stand in the step's block, behind the bits of 0.0 and -0.0.
@@ -287,6 +304,27 @@ impl<'a> Plan<'a> {
     pub fn entry(&self, name: &str) -> Option<(Entry, &'a EntryRow)> {
         let index = self.entries.iter().position(|row| self.str(row.name) == name)?;
         Some((Entry(index as u32), &self.entries[index]))
+    }
+
+    /// The regions of a launch.
+    pub fn regions(&self, launch: &LaunchRow) -> &'a [RegionRow] {
+        launch.regions.of(self.regions)
+    }
+
+    /// The values of a region.
+    pub fn values(&self, region: &RegionRow) -> &'a [Value] {
+        region.values.of(self.region_values)
+    }
+
+    /// The split of a region.
+    pub fn tiles(&self, region: &RegionRow) -> &'a [u32] {
+        region.tiles.of(self.region_tiles)
+    }
+
+    /// For each launch of an entry point the values of its regions.
+    pub fn lists(&self, entry: &EntryRow) -> Vec<Vec<&'a [Value]>> {
+        let launches = entry.launches.of(self.launches).iter();
+        launches.map(|launch| self.regions(launch).iter().map(|region| self.values(region)).collect()).collect()
     }
 
     /// The text of a kernel for target number `target` of the plan.

@@ -32,7 +32,7 @@ pub(crate) struct Program {
     _pool: ConstantPool,
 }
 
-/// Values that get memory here although the plan gives them none: interiors of a launch, gathers whose reader has no
+/// Values that get memory here although the plan gives them none: interiors of regions, gathers whose reader has no
 /// kernel for them, views that strides cannot express. Each with the launches that need it.
 #[derive(Clone, Default)]
 struct Extra {
@@ -107,12 +107,12 @@ fn added(plan: &Plan<'_>, entry: &EntryRow, slots: &[SlotRow]) -> Extra {
     extra
 }
 
-/// Values that live inside a launch only.
+/// Values that live inside regions only.
 fn interiors(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Extra {
     let slots = entry.slots.of(plan.slots);
     let mut extra = Extra::default();
     for (at, launch) in entry.launches.of(plan.launches).iter().enumerate() {
-        for &v in launch.values.of(plan.launch_values) {
+        for &v in plan.regions(launch).iter().flat_map(|region| plan.values(region)) {
             let op = graph.op(v);
             let free = op.is_view() || matches!(op, Op::Gather | Op::Write);
             let free = free || matches!(op, Op::Weight | Op::Const | Op::Read);
@@ -161,8 +161,10 @@ struct Pass<'a> {
     entry: &'a EntryRow,
     extra: &'a Extra,
     kernels: Vec<Prepared>,
-    /// Values of the present launch that have their kernels already.
+    /// Values of the present launch that have their kernels already, and those in the plan's slots, which keep what an
+    /// earlier launch stored.
     done: Vec<Value>,
+    stored: Vec<bool>,
     missing: Vec<(Value, usize)>,
 }
 
@@ -185,6 +187,7 @@ impl<'a> Pass<'a> {
             extra,
             kernels: Vec::new(),
             done: Vec::new(),
+            stored: vec![false; graph.len()],
             missing: Vec::new(),
         }
     }
@@ -195,7 +198,7 @@ impl<'a> Pass<'a> {
         let launches = self.entry.launches.of(plan.launches);
         for (at, launch) in launches.iter().enumerate() {
             self.done.clear();
-            for &v in launch.values.of(plan.launch_values) {
+            for &v in plan.regions(launch).iter().flat_map(|region| plan.values(region)) {
                 if !self.wiring.is_free(v) {
                     self.value(v, at)?;
                 }
@@ -206,10 +209,11 @@ impl<'a> Pass<'a> {
 
     /// Prepares a value of launch `at`, and before it what it reads that only the executor stores.
     fn value(&mut self, v: Value, at: usize) -> Result<(), Diagnostic> {
-        if self.done.contains(&v) {
+        if self.stored[v.0 as usize] || self.done.contains(&v) {
             return Ok(());
         }
         self.done.push(v);
+        self.stored[v.0 as usize] = !self.extra.launches.contains_key(&v);
         let graph = self.wiring.graph;
         for &operand in graph.args(v) {
             self.operand(operand, at)?;

@@ -87,10 +87,12 @@ impl DeviceExecutor {
     ) -> Result<(), Diagnostic> {
         for at in 0..self.programs[entry].launches.len() {
             let program = &self.programs[entry];
-            let (value, dispatches) = program.launches[at].clone();
+            let (values, dispatches) = program.launches[at].clone();
             self.backend.run(program.sequence, &program.grids(dispatches, words)?)?;
-            self.fetch(graph, entry, value)?;
-            after(value, View { arena: &self.arena, state: &self.state });
+            for value in values {
+                self.fetch(graph, entry, value)?;
+                after(value, View { arena: &self.arena, state: &self.state });
+            }
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ use crate::device::backend::{Backend, Dispatch, Function, Sequence};
 /// An entry point on a device.
 pub(super) struct Program {
     pub(super) sequence: Sequence,
-    /// For each launch its last value and its dispatches.
-    pub(super) launches: Vec<(Value, Range<usize>)>,
+    /// For each launch the values that it stores, and its dispatches.
+    pub(super) launches: Vec<(Vec<Value>, Range<usize>)>,
     /// The stored values, ascending.
     pub(super) slots: Vec<SlotRow>,
     /// The state of each value that writes one.
@@ -37,6 +37,7 @@ impl Program {
     ) -> Result<Program, Diagnostic> {
         let (bounds, slots) = (plan.bounds(row), row.slots.of(plan.slots));
         let (mut dispatches, mut launches, mut axes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut stored = vec![false; graph.len()];
         for launch in row.launches.of(plan.launches) {
             let first = dispatches.len();
             for dispatch in launch.dispatches.of(plan.dispatches) {
@@ -47,8 +48,13 @@ impl Program {
                 dispatches.push(Dispatch { function: functions[kernel], arguments: arguments.ok_or_else(unbound)? });
                 axes.push(plan.kernels[kernel].grid.of(plan.extents).to_vec());
             }
-            let values = launch.values.of(plan.launch_values);
-            launches.extend(values.last().map(|&v| (v, first..dispatches.len())));
+            // A value that an earlier region has stored is not stored again.
+            let is_new = |v: &Value| {
+                let is_stored = slots.binary_search_by_key(v, |slot| slot.value).is_ok() || graph.op(*v) == Op::Write;
+                is_stored && !std::mem::replace(&mut stored[v.0 as usize], true)
+            };
+            let values = plan.regions(launch).iter().flat_map(|region| plan.values(region));
+            launches.push((values.copied().filter(is_new).collect(), first..dispatches.len()));
         }
         let writes = graph.values().filter(|&v| graph.op(v) == Op::Write);
         let written = writes.filter_map(|v| Some((v, graph.state_of(v)?))).collect();

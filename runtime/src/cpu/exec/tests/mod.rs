@@ -1,7 +1,9 @@
 //! Small graphs, executed and evaluated: the same bits at every level and number of threads.
 
+mod lists;
 pub(crate) mod maps;
 mod products;
+mod regions;
 mod rows;
 mod states;
 
@@ -10,15 +12,16 @@ use std::sync::Arc;
 use ds4_ir::eval::{Data, Evaluator, States, Tensor, WeightSource};
 use ds4_ir::formats::WeightRow;
 use ds4_ir::graph::{Graph, GraphTables, Value, Weight};
-use ds4_ir::plan::layout::{layouts, stored_bytes};
+use ds4_ir::plan::layout::stored_bytes;
 use ds4_ir::plan::tables::{
-    Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow,
+    Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, RegionRow, StatePlaceRow, WeightPlaceRow,
 };
 use ds4_ir::plan::{SlotRow, check};
-use ds4_ir::{Bounds, Builder, Format, Op, Run, Step, Type};
+use ds4_ir::{Bounds, Builder, Format, Run, Step, Type};
 
 use super::{Executor, FileBytes};
 use crate::cpu::products::Isa;
+pub(crate) use lists::{Lists, Storing};
 
 /// A plain generator (xorshift).
 pub(crate) struct Random(pub(crate) u64);
@@ -172,17 +175,6 @@ pub(crate) fn bounds(context: u32, columns: u32) -> Bounds {
     Bounds { context, columns, outputs: columns }
 }
 
-/// How a test plan stores values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Storing {
-    /// Every value has a slot, gathers too; one launch each.
-    All,
-    /// Gathers of weights and those whose readers are products have none.
-    Absorbed,
-    /// One launch for everything; only outputs and named values have slots.
-    Fused,
-}
-
 /// The trivial plan: every stored value has its own memory.
 pub(crate) fn plan(
     graph: &Graph<'_>,
@@ -191,65 +183,42 @@ pub(crate) fn plan(
     columns: u32,
     storing: Storing,
 ) -> PlanTables {
-    let mut plan = PlanTables { model_hash: vec![[0; 32]], context: vec![context], ..Default::default() };
+    plan_of(graph, checkpoint, bounds(context, columns), Lists::of(graph, bounds(context, columns), storing))
+}
+
+/// The plan of these launches: every value with a slot has its own memory.
+pub(crate) fn plan_of(graph: &Graph<'_>, checkpoint: &Checkpoint, bounds: Bounds, lists: Lists) -> PlanTables {
+    let mut plan = PlanTables { model_hash: vec![[0; 32]], context: vec![bounds.context], ..Default::default() };
     checkpoint.places(&mut plan);
     let mut offset = 0;
     for state in graph.states {
-        let bytes = stored_bytes(state.ty, &graph.max_extents(state.shape, bounds(0, 0))).unwrap();
+        let bytes = stored_bytes(state.ty, &graph.max_extents(state.shape, bounds)).unwrap();
         plan.state_places.push(StatePlaceRow { offset, bytes });
         offset += bytes.next_multiple_of(ds4_ir::plan::ALIGN);
     }
-    let bounds = bounds(context, columns);
-    let keeps = |v: Value| {
-        let finals = graph.outputs.iter().chain(graph.named);
-        storing != Storing::Fused || finals.into_iter().any(|row| row.value == v)
-    };
-    let computed = |v: &Value| {
-        let op = graph.op(*v);
-        let leaf = matches!(op, Op::Weight | Op::Const | Op::Read | Op::Write);
-        let named = graph.named.iter().any(|row| row.value == *v);
-        let weight = graph.ty(*v).format().is_some();
-        let absorbed = op == Op::Gather && (weight || storing == Storing::Absorbed && !named);
-        !leaf && !op.is_view() && !absorbed
-    };
-    let slot = |v: Value, offset: &mut u64| {
-        let extents = graph.max_extents(graph.value_shape[v.0 as usize], bounds);
-        let bytes = stored_bytes(graph.ty(v), &extents).unwrap();
-        let row = SlotRow { value: v, within: v, offset: *offset, bytes };
-        *offset += (bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
-        row
-    };
-    let mut arena = 0;
-    let mut slots: Vec<SlotRow> =
-        graph.values().filter(|v| computed(v) && keeps(*v)).map(|v| slot(v, &mut arena)).collect();
-    if storing != Storing::Fused {
-        loop {
-            let found = layouts(graph, bounds, &slots);
-            let hard = |v: &Value| graph.op(*v).is_view() && found[v.0 as usize].is_none();
-            let Some(v) = graph.values().find(hard) else { break };
-            slots.push(slot(v, &mut arena));
-            slots.sort_by_key(|s| s.value);
-        }
+    let mut arena_bytes = 0;
+    for &v in &lists.stored {
+        let bytes = stored_bytes(graph.ty(v), &graph.max_extents(graph.value_shape[v.0 as usize], bounds)).unwrap();
+        plan.slots.push(SlotRow { value: v, within: v, offset: arena_bytes, bytes });
+        arena_bytes += (bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
     }
-    let has_slot = |v: Value| slots.binary_search_by_key(&v, |s| s.value).is_ok();
-    let launched: Vec<Value> =
-        graph.values().filter(|v| computed(v) || has_slot(*v) || graph.op(*v) == Op::Write).collect();
-    match storing {
-        Storing::Fused => {
-            let values = Run::push(&mut plan.launch_values, &launched);
-            plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
+    for regions in &lists.launches {
+        let first = plan.regions.len() as u32;
+        for values in regions {
+            let rank = graph.dims_of(*values.last().unwrap()).len();
+            let split = if values.len() > 1 { vec![0; rank] } else { Vec::new() };
+            let tiles = Run::push(&mut plan.region_tiles, &split);
+            let values = Run::push(&mut plan.region_values, values);
+            plan.regions.push(RegionRow { values, tiles });
         }
-        _ => {
-            for v in launched {
-                let values = Run::push(&mut plan.launch_values, &[v]);
-                plan.launches.push(LaunchRow { device: Device(0), values, dispatches: Run::default() });
-            }
-        }
+        let regions = Run { start: first, len: regions.len() as u32 };
+        plan.launches.push(LaunchRow { device: Device(0), regions, dispatches: Run::default() });
     }
     let name = plan.intern("decode");
     let launches = Run { start: 0, len: plan.launches.len() as u32 };
-    let slots = Run::push(&mut plan.slots, &slots);
-    plan.entries.push(EntryRow { name, columns, outputs: columns, launches, slots, reserved: 0, arena_bytes: arena });
+    let slots = Run { start: 0, len: plan.slots.len() as u32 };
+    let Bounds { columns, outputs, .. } = bounds;
+    plan.entries.push(EntryRow { name, columns, outputs, launches, slots, reserved: 0, arena_bytes });
     plan
 }
 
@@ -271,7 +240,8 @@ impl Case {
     /// Runs steps of these numbers of columns at all levels, with 1 and 3 threads and every way of storing, and
     /// compares named values and states with the evaluator.
     pub(crate) fn check(&self, steps: &[u32]) {
-        for storing in [Storing::All, Storing::Absorbed, Storing::Fused] {
+        let regions = [1, 2, 3].map(Storing::Regions);
+        for storing in [Storing::All, Storing::Absorbed, Storing::Fused].into_iter().chain(regions) {
             for isa in Isa::available() {
                 for threads in [1, 3] {
                     self.check_one(steps, storing, isa, threads);
@@ -281,11 +251,25 @@ impl Case {
     }
 
     fn check_one(&self, steps: &[u32], storing: Storing, isa: Isa, threads: usize) {
+        let tables = plan(&self.graph.view(), &self.checkpoint, self.context, self.columns, storing);
+        self.check_plan(steps, &tables, &format!("{storing:?}"), isa, threads);
+    }
+
+    /// Runs launches in this order, and compares like [`Case::check`].
+    pub(crate) fn check_launches(&self, steps: &[u32], launches: Vec<Vec<Vec<Value>>>) {
+        let (graph, bounds) = (self.graph.view(), bounds(self.context, self.columns));
+        let lists = Lists::storing_what_is_read(&graph, launches);
+        let tables = plan_of(&graph, &self.checkpoint, bounds, lists);
+        for isa in Isa::available() {
+            self.check_plan(steps, &tables, "these launches", isa, 2);
+        }
+    }
+
+    fn check_plan(&self, steps: &[u32], tables: &PlanTables, what: &str, isa: Isa, threads: usize) {
         let graph = self.graph.view();
-        let tables = plan(&graph, &self.checkpoint, self.context, self.columns, storing);
         let plan = tables.view();
         if let Err(fault) = check::check(&graph, &plan) {
-            panic!("{storing:?}: {fault}");
+            panic!("{what}: {fault}");
         }
         let files: Vec<FileBytes> = vec![Box::new(self.checkpoint.bytes.clone())];
         let mut executor = Executor::new(&graph, &plan, files, threads, isa).unwrap();
@@ -299,7 +283,7 @@ impl Case {
             let tokens: Vec<u32> = (0..columns).map(|c| (position + 3 * c) % 5).collect();
             let results = evaluator.step(&mut states, step, &tokens, &wanted).unwrap();
             executor.run(&graph, 0, step, &tokens, None).unwrap();
-            let place = format!("step {at}, {storing:?}, {}, {threads} threads", isa.name());
+            let place = format!("step {at}, {what}, {}, {threads} threads", isa.name());
             for (row, tensor) in graph.named.iter().zip(&results) {
                 let found = executor.value_words(&graph, &plan, 0, row.value, step);
                 compare(&format!("{} in {place}", graph.name(row.name)), tensor, &found);

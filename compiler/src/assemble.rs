@@ -6,9 +6,8 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::{Graph, GraphTables};
 use ds4_ir::plan::tables::{File, PartRow, Plan, PlanTables};
 use ds4_ir::{Diagnostic, Place};
-use ds4_kernels::Target;
 
-use crate::frame::{Frame, SourceFile, SourceWeight, assemble};
+use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
 use crate::kernels::add_kernels;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::{Model, Part};
@@ -22,7 +21,7 @@ pub struct Compiled {
     pub plan: PlanTables,
 }
 
-/// Compiles a model, with kernels for the targets. `model_path` is how the plan finds the checkpoint again: absolute, or
+/// Compiles a model for what `form` names. `model_path` is how the plan finds the checkpoint again: absolute, or
 /// relative to the plan's folder.
 ///
 /// A pure function of its arguments: the same checkpoint headers, options and path give the same tables.
@@ -31,23 +30,23 @@ pub fn compile(
     model: &Model,
     options: &Options,
     model_path: &str,
-    targets: &[Target],
+    form: &Form<'_>,
 ) -> Result<Compiled, Diagnostic> {
     let graph = crate::lower::lower(model, options)?;
     let frame = Frame {
         identity: model.identity,
-        facts: facts(checkpoint, model, options, model_path),
+        facts: facts(checkpoint, model, options, model_path, form),
         files: files(checkpoint),
         weights: weights(model),
         context: options.context,
         entries: &[("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)],
         // Kernels come behind the check of sizes, whose diagnostic says more.
-        targets: &[],
+        form: Form { targets: &[], ..*form },
     };
     let mut plan = assemble(&graph.view(), &frame)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
-    add_kernels(&mut plan, &graph.view(), targets)?;
+    add_kernels(&mut plan, &graph.view(), form)?;
     check_kernels(&graph.view(), &plan.view())?;
     Ok(Compiled { graph, plan })
 }
@@ -76,7 +75,13 @@ fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), Diagnostic> {
     })
 }
 
-fn facts(checkpoint: &Checkpoint, model: &Model, options: &Options, model_path: &str) -> Vec<(&'static str, String)> {
+fn facts(
+    checkpoint: &Checkpoint,
+    model: &Model,
+    options: &Options,
+    model_path: &str,
+    form: &Form<'_>,
+) -> Vec<(&'static str, String)> {
     let a = &model.architecture;
     let activations = match options.activations_of(model) {
         Activations::Q8 => "q8",
@@ -101,6 +106,7 @@ fn facts(checkpoint: &Checkpoint, model: &Model, options: &Options, model_path: 
         ("context", options.context.to_string()),
         ("prefill", options.prefill.to_string()),
         ("columns", options.columns.to_string()),
+        ("fusion", form.fusion.map_or("off", |profile| &profile.name).to_string()),
         ("model.path", model_path.to_string()),
         ("model.name", name),
         ("model.layers", a.layers.len().to_string()),

@@ -12,8 +12,9 @@ use ds4_ir::plan::tables::{
 use ds4_ir::{Bounds, Diagnostic};
 use ds4_kernels::Target;
 
+use crate::fuse::{Profile, fuse};
 use crate::kernels::{add_kernels, add_weight_fields};
-use crate::schedule::{Schedule, schedule};
+use crate::schedule::{Schedule, fused, schedule};
 
 /// A file that holds weights.
 pub struct SourceFile {
@@ -49,8 +50,17 @@ pub struct Frame<'a> {
     pub context: u32,
     /// Entry points: names, and the most columns of a step.
     pub entries: &'a [(&'a str, u32)],
+    /// What the plan is made for.
+    pub form: Form<'a>,
+}
+
+/// What a plan is made for: it changes how values are computed, never what they are.
+#[derive(Clone, Copy, Default)]
+pub struct Form<'a> {
     /// The languages that kernels are printed in; none for the CPU alone.
     pub targets: &'a [Target],
+    /// The device whose costs decide what is computed together; without one every value is a launch.
+    pub fusion: Option<&'a Profile>,
 }
 
 /// The tables of a graph's plan. The graph has passed [`ds4_ir::verify`]; whether its values are within the limits of a
@@ -73,9 +83,14 @@ pub fn assemble(graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diag
     add_weight_fields(&mut plan, graph);
     place_states(&mut plan, graph);
     for &(name, columns) in frame.entries {
-        add_entry(&mut plan, graph, name, Bounds { context: frame.context, columns, outputs: columns });
+        let bounds = Bounds { context: frame.context, columns, outputs: columns };
+        let schedule = match frame.form.fusion {
+            Some(profile) => fused(graph, bounds, &fuse(graph, bounds, profile).launches),
+            None => schedule(graph, bounds),
+        };
+        add_entry(&mut plan, &schedule, name, bounds);
     }
-    add_kernels(&mut plan, graph, frame.targets)?;
+    add_kernels(&mut plan, graph, &frame.form)?;
     Ok(plan)
 }
 
@@ -109,13 +124,12 @@ fn add_region(plan: &mut PlanTables, schedule: &Schedule, region: &RegionRow) ->
     }
 }
 
-fn add_entry(plan: &mut PlanTables, graph: &Graph<'_>, name: &str, bounds: Bounds) {
-    let schedule = schedule(graph, bounds);
+fn add_entry(plan: &mut PlanTables, schedule: &Schedule, name: &str, bounds: Bounds) {
     let name = plan.intern(name);
     let first = plan.launches.len() as u32;
     for run in &schedule.launches {
         let regions: Vec<RegionRow> =
-            run.of(&schedule.regions).iter().map(|region| add_region(plan, &schedule, region)).collect();
+            run.of(&schedule.regions).iter().map(|region| add_region(plan, schedule, region)).collect();
         let regions = Run::push(&mut plan.regions, &regions);
         plan.launches.push(LaunchRow { device: Device(0), regions, dispatches: Run::default() });
     }

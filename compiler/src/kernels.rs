@@ -19,8 +19,11 @@ use ds4_kernels::kernel::{Access, Kernel, Source, Space, Stmt};
 use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
 use ds4_kernels::weight_layout::WeightLayout;
 
+use crate::frame::Form;
+
 /// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target.
-pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, targets: &[Target]) -> Result<(), Diagnostic> {
+pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, form: &Form<'_>) -> Result<(), Diagnostic> {
+    let targets = form.targets;
     if targets.is_empty() {
         return Ok(());
     }

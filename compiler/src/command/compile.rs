@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ds4_ir::diagnostic::codes;
 use ds4_ir::output::check_output;
 use ds4_ir::plan::contents::CONTENTS;
@@ -14,6 +14,8 @@ use indicatif::ProgressBar;
 
 use super::{Lowering, ModelPath, TargetName, report};
 use crate::assemble::{compile, remembered_path};
+use crate::frame::Form;
+use crate::fuse::Profile;
 use crate::model::Model;
 
 const EXAMPLES: &str = "\
@@ -37,6 +39,12 @@ pub struct Compile {
     /// Languages that the plan has kernels in: of wgsl, ptx and hip, or none for the CPU only
     #[arg(long, value_enum, value_name = "TARGETS", value_delimiter = ',', default_value = "wgsl,ptx,hip")]
     target: Vec<TargetName>,
+    /// Which values are computed together
+    #[arg(long, value_enum, default_value = "exact")]
+    fuse: Fusion,
+    /// Device whose costs decide what is computed together: generic, h200, lavapipe, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
     #[arg(long)]
     contents: bool,
@@ -45,7 +53,29 @@ pub struct Compile {
     json: bool,
 }
 
+/// Which values are computed together.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Fusion {
+    /// Every value by itself.
+    Off,
+    /// What costs least together, with the same bits.
+    Exact,
+}
+
 impl Compile {
+    /// The device whose costs decide.
+    fn profile(&self) -> Result<Option<Profile>, Diagnostic> {
+        match (self.fuse, &self.profile) {
+            (Fusion::Exact, name) => Profile::find(name.as_deref().unwrap_or("generic")).map(Some),
+            (Fusion::Off, None) => Ok(None),
+            (Fusion::Off, Some(_)) => {
+                Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "a device profile has no effect without fusion")
+                    .at(Place::item("the command line", "--profile"))
+                    .help("leave it out, or give `--fuse exact`"))
+            }
+        }
+    }
+
     /// Reads the checkpoint's headers and writes the plan: the whole file or nothing.
     pub fn run(self) -> Result<(), Diagnostic> {
         let begin = Instant::now();
@@ -54,6 +84,7 @@ impl Compile {
                 .at(Place::item("the command line", "--target"))
                 .help("give languages, or `none` alone"));
         }
+        let profile = self.profile()?;
         let progress = progress();
         progress.set_message("reading the checkpoint's headers");
         let checkpoint = crate::read::open(&self.model.model)?;
@@ -62,7 +93,8 @@ impl Compile {
         let options = self.lowering.options(&model.architecture);
         progress.set_message("compiling");
         let path = remembered_path(&self.model.model, &self.output);
-        let mut compiled = compile(&checkpoint, &model, &options, &path, &TargetName::targets(&self.target))?;
+        let form = Form { targets: &TargetName::targets(&self.target), fusion: profile.as_ref() };
+        let mut compiled = compile(&checkpoint, &model, &options, &path, &form)?;
         if self.contents {
             progress.set_message("hashing the weights");
             compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));

@@ -10,6 +10,7 @@ use ds4_ir::{Bounds, Diagnostic};
 
 use super::{EntryName, Lowering, open_plan};
 use crate::assemble::compile;
+use crate::frame::Form;
 use crate::model::Model;
 
 /// Arguments of `ds4c ir`.
@@ -52,7 +53,7 @@ impl Ir {
         }
         let model = Model::read(&checkpoint)?;
         let options = self.lowering.options(&model.architecture);
-        let compiled = compile(&checkpoint, &model, &options, &self.model.to_string_lossy(), &[])?;
+        let compiled = compile(&checkpoint, &model, &options, &self.model.to_string_lossy(), &Form::default())?;
         self.write(&compiled.graph.view(), &compiled.plan.view())
     }
 

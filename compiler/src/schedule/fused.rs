@@ -28,7 +28,8 @@ pub fn fused(graph: &Graph<'_>, bounds: Bounds, found: &[Launch]) -> Schedule {
         schedule.launches.push(run);
     }
     let stored = read_outside(graph, &schedule);
-    schedule.slots = graph.values().filter(|v| stored[v.0 as usize]).map(|v| launches::slot(graph, bounds, v)).collect();
+    schedule.slots =
+        graph.values().filter(|v| stored[v.0 as usize]).map(|v| launches::slot(graph, bounds, v)).collect();
     let found = layouts(graph, bounds, &schedule.slots);
     let mut slots = std::mem::take(&mut schedule.slots);
     schedule.arena_bytes = memory::assign(graph, &schedule.lists(), &mut slots, &found);

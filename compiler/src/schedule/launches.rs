@@ -56,7 +56,7 @@ pub fn absorbed_gathers(graph: &Graph<'_>, needed: &[bool]) -> Vec<bool> {
     absorbed
 }
 
-fn slot(graph: &Graph<'_>, bounds: Bounds, v: Value) -> SlotRow {
+pub(super) fn slot(graph: &Graph<'_>, bounds: Bounds, v: Value) -> SlotRow {
     let extents = graph.max_extents(graph.value_shape[v.0 as usize], bounds);
     let bytes = stored_bytes(graph.ty(v), &extents).expect("only gathers give weight types, and these are absorbed");
     SlotRow { value: v, within: v, offset: 0, bytes }

@@ -1,5 +1,6 @@
 //! Scheduling: the graph's values become launches and memory, for each entry point.
 
+mod fused;
 mod launches;
 mod memory;
 
@@ -8,7 +9,8 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::{RegionRow, SlotRow};
 
-pub use launches::{absorbed_gathers, needed};
+pub use fused::fused;
+pub use launches::needed;
 
 /// Launches and memory of an entry point.
 #[derive(Default)]

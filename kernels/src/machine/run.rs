@@ -81,9 +81,12 @@ impl<'k, D: Domain> Machine<'k, D> {
         let mut state = State::new(self, cells, extents);
         for i in 0..total {
             let number = self.order.pick(i, total);
-            state.begin(grid.coordinates(number), number as u32);
+            let Some((part, group)) = grid.place(number) else { continue };
+            state.begin(group, number as u32);
             let active = vec![true; self.kernel.lanes as usize];
-            state.block(self.kernel.body, &active).map_err(|refused| self.trap(state.statement, refused))?;
+            state
+                .block(self.kernel.parts[part].body, &active)
+                .map_err(|refused| self.trap(state.statement, refused))?;
         }
         Ok(())
     }
@@ -134,7 +137,9 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
             (space == Space::Workgroup, *count - 1)
         };
         let places = machine.kernel.memories.iter().map(|row| row.space).map(place).collect();
-        let log = |(cells, row): (&Cells<D>, &MemoryRow)| BufferLog::new(if row.access == Access::Read { 0 } else { cells.len() });
+        let log = |(cells, row): (&Cells<D>, &MemoryRow)| {
+            BufferLog::new(if row.access == Access::Read { 0 } else { cells.len() })
+        };
         let rows = machine.kernel.arguments().map(|(_, _, row)| row);
         let argument_logs = arguments.iter().zip(rows).map(log).collect();
         State {

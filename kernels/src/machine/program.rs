@@ -16,7 +16,9 @@ impl Program {
     pub(super) fn of(kernel: &Kernel) -> Program {
         let orders = kernel.stmts.iter().map(|stmt| order(kernel, stmt)).collect();
         let mut meets = vec![false; kernel.stmts.len()];
-        mark(kernel, kernel.body, &mut meets);
+        for part in &kernel.parts {
+            mark(kernel, part.body, &mut meets);
+        }
         Program { orders, meets }
     }
 }
@@ -35,7 +37,7 @@ fn mark(kernel: &Kernel, block: Block, meets: &mut [bool]) -> bool {
     let mut any = false;
     for at in kernel.statements(block) {
         let stmt = kernel.stmts[at];
-        let mut here = matches!(stmt, Stmt::Barrier | Stmt::Shuffle { .. });
+        let mut here = matches!(stmt, Stmt::Barrier { .. } | Stmt::Shuffle { .. });
         for inner in stmt.blocks() {
             here |= mark(kernel, inner, meets);
         }

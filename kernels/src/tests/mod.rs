@@ -1,6 +1,8 @@
 //! Kernels of every schedule on the machine, against the evaluator, bit by bit; and planted faults.
 
+mod barriers;
 pub(crate) mod bench;
+pub(crate) mod beside;
 mod choices;
 pub(crate) mod corpus;
 mod corruption;

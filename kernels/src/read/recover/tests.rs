@@ -132,7 +132,7 @@ fn row(place: u32, most: u32, times: u32, per: u32) -> ExtentRow {
 }
 
 fn grid(reading: &Reading) -> Vec<ExtentRow> {
-    reading.kernel.grid.iter().map(|e| reading.kernel.extents[e.0 as usize]).collect()
+    reading.kernel.parts[0].grid.iter().map(|e| reading.kernel.extents[e.0 as usize]).collect()
 }
 
 /// `number` itself is the coordinate; an extent is a value and a loop's end; lines are kept.
@@ -476,7 +476,7 @@ fn bodies_that_are_not_well_formed_are_refused() {
     let barrier = |t: &mut Text, _: RawExpr| {
         let (lane, three) = (t.lane(), t.word(3));
         let condition = t.op(Operator::Below, lane, three);
-        let inner = RawStmt { line: t.line + 1, what: What::Barrier };
+        let inner = RawStmt { line: t.line + 1, what: What::Barrier { buffers: false } };
         t.push(What::If { condition, then: vec![inner], otherwise: vec![] });
     };
     assert_eq!(body(&barrier), "not every lane comes by this barrier");

@@ -1,9 +1,13 @@
 //! Regions: values that one kind of workgroup computes, one after the other, on chip where they are read on chip.
 
 mod axes;
+mod kernel;
 mod locality;
+mod plan;
 mod refusal;
 
 pub use axes::{Axis, Extent, Factor, Walk};
+pub use kernel::kernel;
 pub use locality::{Locality, Region, demands, locality, with_views, work_dims};
+pub use plan::{Limits, Place, Planned, RegionPlan, plan};
 pub use refusal::Refusal;

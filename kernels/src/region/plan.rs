@@ -3,9 +3,12 @@
 use ds4_ir::graph::Graph;
 use ds4_ir::{Bounds, Value};
 
+use super::arrays::{self, Arrays};
 use super::axes::Extent;
+use super::existence::{self, Existence};
 use super::locality::{Locality, Region, locality};
 use super::refusal::Refusal;
+use super::steps::{self, Step};
 
 /// What a workgroup may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +28,8 @@ pub enum Place {
     Inline,
     /// In locals of a lane, computed with the other values of a chain.
     Registers,
-    /// In workgroup memory, from this element of the array of its type.
-    OnChip(u32),
+    /// In workgroup memory.
+    OnChip,
     /// In its slot only. Where the region reads it, it is read back.
     Stored,
 }
@@ -38,9 +41,9 @@ pub struct Planned {
     pub place: Place,
     /// Whether they are also stored to its slot.
     pub stored: bool,
-    /// Elements that a workgroup computes, at the largest extents.
+    /// Elements that a workgroup has, at the largest extents.
     pub elements: u64,
-    /// Times that a workgroup computes an element of it: the elements, or more where it is computed at each reader.
+    /// How often a workgroup computes an element of it: once for each, or more where it is computed at each reader.
     pub computed: u64,
 }
 
@@ -55,8 +58,12 @@ pub struct RegionPlan {
     pub values: Vec<Planned>,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
-    /// Barriers in the order of a workgroup's work, those within loops counted once for each turn.
+    /// Barriers that a lane comes by, those within loops counted once for each turn.
     pub barriers: u32,
+    /// What a workgroup does, in order.
+    pub(super) steps: Vec<Step>,
+    /// Where on-chip values lie.
+    pub(super) arrays: Arrays,
 }
 
 impl RegionPlan {
@@ -77,7 +84,24 @@ pub fn plan(
     stored: &dyn Fn(Value) -> bool,
     limits: Limits,
 ) -> Result<RegionPlan, Refusal> {
-    let _ = (bounds, stored, limits);
-    locality(graph, region)?;
-    Err(Refusal::NoSchedule(*region.values.last().ok_or(Refusal::Empty)?))
+    let locality = locality(graph, region)?;
+    let facts = existence::Facts { graph, bounds, region, locality: &locality, lanes: limits.lanes };
+    let stored: Vec<bool> = region.values.iter().map(|&v| stored(v)).collect();
+    let mut inline = vec![false; region.values.len()];
+    loop {
+        let existence = Existence::of(&facts, &stored, &inline);
+        let mut steps = steps::steps(&facts, &existence)?;
+        let arrays = arrays::place(&facts, &existence, &mut steps);
+        let wanted = arrays.bytes();
+        if wanted <= limits.workgroup_bytes {
+            let barriers = steps::barriers(&facts, &steps)?;
+            let values = existence.planned(&arrays);
+            let lanes = limits.lanes;
+            return Ok(RegionPlan { locality, lanes, values, workgroup_bytes: wanted, barriers, steps, arrays });
+        }
+        let Some(largest) = existence.largest_inlinable(&facts, &arrays) else {
+            return Err(Refusal::OnChip { wanted, available: limits.workgroup_bytes });
+        };
+        inline[largest] = true;
+    }
 }

@@ -16,17 +16,17 @@
 //! What a masked id selects has no value; where a kernel must store something for it, it stores zero.
 
 mod axes;
-mod body;
-mod choose;
-mod decode;
-mod leaf;
+pub(crate) mod body;
+pub(crate) mod choose;
+pub(crate) mod decode;
+pub(crate) mod leaf;
 mod map;
 mod moves;
-mod operand;
+pub(crate) mod operand;
 mod product;
 mod quantise;
 mod reduce;
-mod scene;
+pub(crate) mod scene;
 mod tree;
 
 use ds4_ir::{Op, Value};

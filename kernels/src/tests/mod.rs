@@ -11,5 +11,6 @@ mod mutations;
 mod planted;
 mod products;
 mod reductions;
+mod regions;
 pub(crate) mod shown;
 mod terms;

@@ -551,6 +551,22 @@ impl Bench {
         steps.last().into_iter().for_each(|&step| self.same_terms(&kernels, &texts, step));
     }
 
+    /// Runs these steps as kernels only, in both lane orders.
+    pub(crate) fn check_kernels(&self, steps: &[Step]) {
+        let kernels = self.all_kernels();
+        for &step in steps {
+            let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
+            let mut states = States::new(&self.graph());
+            let before = states.clone();
+            let expected = self.evaluate(&mut states, step, &tokens);
+            for order in LaneOrder::ALL {
+                let mut memories = self.memories(&before, &tokens);
+                let done = self.execute(&kernels, step, &mut memories, order);
+                self.same("kernels", done, &expected, &states, &memories);
+            }
+        }
+    }
+
     /// Asserts that each kernel does the same operations on the same elements as its texts do.
     fn same_terms(&self, kernels: &[Kernel], texts: &[(&str, Vec<Option<Reading>>)], step: Step) {
         let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();

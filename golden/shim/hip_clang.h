@@ -35,6 +35,8 @@ static const __device__ HipClangThread threadIdx = {};
 static const __device__ HipClangBlock blockIdx = {};
 static const __device__ HipClangGrid gridDim = {};
 
+static __device__ inline void __threadfence_block() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
+
 static __device__ inline void __syncthreads() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
     __builtin_amdgcn_s_barrier();

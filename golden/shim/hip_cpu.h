@@ -155,6 +155,9 @@ static const char *name_of(Place place) {
 
 static hip_cpu::Dim threadIdx, blockIdx, blockDim, gridDim;
 
+// Lanes run one at a time, so what one wrote the others see.
+static inline void __threadfence_block() {}
+
 static inline void __syncthreads() { hip_cpu::meet(hip_cpu::Place::barrier); }
 
 static inline unsigned __shfl_xor(unsigned x, unsigned distance) { return hip_cpu::shuffled(x, distance); }

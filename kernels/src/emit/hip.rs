@@ -16,6 +16,9 @@
 //! - A float is written so that it is exact: in decimal where that is short, else in hexadecimal, else by its bits.
 //! - The guard in front refuses what a compiler tells of fast math, flushed subnormals and approximate division.
 //!
+//! A barrier orders the whole memory of a workgroup. One that a kernel needs to order buffers has a fence in front, which says
+//! so and costs nothing beside it.
+//!
 //! Arguments that nothing in a step writes are `__restrict__`; the others may overlap as the kernel's memories may.
 
 mod prelude;
@@ -243,6 +246,10 @@ impl Dialect for Hip {
 
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
+    }
+
+    fn buffer_fence(&self) -> &'static str {
+        "__threadfence_block();"
     }
 
     fn leave(&self) -> &'static str {

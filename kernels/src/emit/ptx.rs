@@ -16,6 +16,10 @@
 //!
 //! Instructions are the operators of the kernel IR, one for one. Lanes may part in a branch; each has its end, where they
 //! meet again before a shuffle or a barrier, which all lanes reach.
+//!
+//! When `bar.sync` completes, what each lane asked of memory before it is performed relative to all lanes that take part, in the
+//! workgroup's memory and the global one alike. Where a kernel needs that for buffers, `fence.acq_rel.cta` stands in front and
+//! says so; it asks for nothing that the barrier does not do.
 
 mod body;
 mod header;

@@ -50,6 +50,8 @@ pub trait Dialect {
     }
     /// All lanes meet.
     fn barrier(&self) -> &'static str;
+    /// What orders buffers as well, in front of a barrier.
+    fn buffer_fence(&self) -> &'static str;
     /// Leaves the kernel.
     fn leave(&self) -> &'static str;
 }
@@ -235,7 +237,12 @@ impl Writer<'_> {
                 let exchanged = self.dialect.shuffle(&value, distance, width);
                 self.line(&self.dialect.bind(ty, &name, &exchanged));
             }
-            Stmt::Barrier => self.line(self.dialect.barrier()),
+            Stmt::Barrier { buffers } => {
+                if buffers {
+                    self.line(self.dialect.buffer_fence());
+                }
+                self.line(self.dialect.barrier());
+            }
             Stmt::If { condition, then, otherwise } => {
                 let condition = self.expression(condition);
                 self.branch(&condition, None, then, otherwise);

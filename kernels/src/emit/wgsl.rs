@@ -286,6 +286,10 @@ impl Dialect for Wgsl {
         "workgroupBarrier();"
     }
 
+    fn buffer_fence(&self) -> &'static str {
+        "storageBarrier();"
+    }
+
     fn leave(&self) -> &'static str {
         "return;"
     }

@@ -308,9 +308,14 @@ impl Builder {
         self.read(local)
     }
 
-    /// All lanes meet.
+    /// All lanes meet; what they wrote to the workgroup's arrays is seen behind it.
     pub fn barrier(&self) {
-        self.push(Stmt::Barrier);
+        self.push(Stmt::Barrier { buffers: false });
+    }
+
+    /// All lanes meet; what they wrote to the workgroup's arrays and to buffers is seen behind it.
+    pub fn barrier_with_buffers(&self) {
+        self.push(Stmt::Barrier { buffers: true });
     }
 
     fn nested(&self, make: impl FnOnce()) -> Block {

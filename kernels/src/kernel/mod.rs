@@ -16,8 +16,8 @@
 //! id* has one use besides being stored: [`Stmt::Present`], which gives its index to a branch. No operator takes one.
 //!
 //! Loads and shuffles are statements, so an expression has no effect and means the same wherever it stands between two
-//! statements. Workgroup memory is shared between lanes; a [`Stmt::Barrier`] orders it. Buffers are never used to talk
-//! between lanes. [`verify`] checks all of this.
+//! statements. Workgroup memory is shared between lanes; a [`Stmt::Barrier`] orders it, and one that says so orders what the
+//! workgroup does with buffers as well. Nothing orders workgroups. [`verify`] checks all of this.
 
 mod arith;
 mod builder;

@@ -169,7 +169,10 @@ pub enum Stmt {
         width: u32,
     },
     /// All lanes of the workgroup meet; what they wrote to the workgroup's arrays is seen behind it.
-    Barrier,
+    Barrier {
+        /// Whether what they wrote to buffers is seen behind it, too: by this workgroup, never by another one.
+        buffers: bool,
+    },
     /// A branch.
     If {
         /// The condition.
@@ -216,7 +219,7 @@ impl Stmt {
             Stmt::If { condition, .. } => [Some(condition), None],
             Stmt::Present { id, .. } => [Some(id), None],
             Stmt::For { start, .. } => [Some(start), None],
-            Stmt::Barrier => [None, None],
+            Stmt::Barrier { .. } => [None, None],
         };
         pair.into_iter().flatten()
     }

@@ -196,8 +196,8 @@ impl Check<'_> {
                 self.shuffle(value, distance, width)?;
                 self.bind(local, self.ty(value), false, scope)?;
             }
-            Stmt::Barrier if !self.converged => return Err("not every lane comes by this barrier".into()),
-            Stmt::Barrier => {}
+            Stmt::Barrier { .. } if !self.converged => return Err("not every lane comes by this barrier".into()),
+            Stmt::Barrier { .. } => {}
             Stmt::If { condition, then, otherwise } => {
                 self.expect(condition, Type::Bool)?;
                 let uniform = self.dependence.is_uniform(condition);

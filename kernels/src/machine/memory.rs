@@ -88,11 +88,10 @@ impl<D: Domain> Cells<D> {
 const NOBODY: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// Who wrote and who read each cell of a memory since the lanes met last.
-///
-/// For a workgroup array the log begins anew at each barrier; for a buffer it lasts for the launch, since nothing orders
-/// lanes of the grid there.
+/// Who wrote and who read each cell of a memory since they met last.
 pub(super) struct Log {
+    /// What the users are called.
+    who: &'static str,
     cells: Vec<Users>,
     /// Meetings so far; entries of an earlier one do not count.
     epoch: u32,
@@ -106,11 +105,16 @@ struct Users {
 }
 
 impl Log {
-    pub(super) fn new(len: usize) -> Log {
-        Log { cells: vec![Users { epoch: 0, writer: NOBODY, reader: NOBODY }; len], epoch: 0 }
+    /// The log of an array that the lanes of one workgroup use.
+    pub(super) fn of_lanes(len: usize) -> Log {
+        Log::new("lane", len)
     }
 
-    /// Lanes met: what was done so far is ordered before what comes.
+    fn new(who: &'static str, len: usize) -> Log {
+        Log { who, cells: vec![Users { epoch: 0, writer: NOBODY, reader: NOBODY }; len], epoch: 0 }
+    }
+
+    /// They met: what was done so far is ordered before what comes.
     pub(super) fn meet(&mut self) {
         self.epoch += 1;
     }
@@ -123,34 +127,67 @@ impl Log {
         users
     }
 
-    /// Notes that `lane` reads; refuses if another lane has written.
-    pub(super) fn read(&mut self, at: usize, lane: u32) -> Result<(), Refused> {
+    /// Notes that `user` reads; refuses if another one has written.
+    pub(super) fn read(&mut self, at: usize, user: u32) -> Result<(), Refused> {
         let users = self.users(at);
-        if users.writer != NOBODY && users.writer != lane {
-            return Err(race(at, users.writer, "wrote", lane, "reads"));
+        let Users { writer, reader, .. } = *users;
+        if writer != NOBODY && writer != user {
+            return Err(self.race(at, (writer, "wrote"), (user, "reads")));
         }
-        users.reader = if users.reader == NOBODY || users.reader == lane { lane } else { SEVERAL };
+        users.reader = if reader == NOBODY || reader == user { user } else { SEVERAL };
         Ok(())
     }
 
-    /// Notes that `lane` writes; refuses if another lane has read or written.
-    pub(super) fn write(&mut self, at: usize, lane: u32) -> Result<(), Refused> {
+    /// Notes that `user` writes; refuses if another one has read or written.
+    pub(super) fn write(&mut self, at: usize, user: u32) -> Result<(), Refused> {
         let users = self.users(at);
-        if users.writer != NOBODY && users.writer != lane {
-            return Err(race(at, users.writer, "wrote", lane, "writes"));
+        let Users { writer, reader, .. } = *users;
+        if writer != NOBODY && writer != user {
+            return Err(self.race(at, (writer, "wrote"), (user, "writes")));
         }
-        if users.reader != NOBODY && users.reader != lane {
-            return Err(race(at, users.reader, "read", lane, "writes"));
+        if reader != NOBODY && reader != user {
+            return Err(self.race(at, (reader, "read"), (user, "writes")));
         }
-        users.writer = lane;
+        users.writer = user;
         Ok(())
+    }
+
+    fn race(&self, at: usize, (other, did): (u32, &str), (user, does): (u32, &str)) -> Refused {
+        let who = self.who;
+        let other = match other {
+            SEVERAL => format!("several {who}s"),
+            _ => format!("{who} {other}"),
+        };
+        Refused::new(Check::Race, format!("{other} {did} cell {at}, {who} {user} {does} it, and nothing orders them"))
     }
 }
 
-fn race(at: usize, other: u32, did: &str, lane: u32, does: &str) -> Refused {
-    let other = match other {
-        SEVERAL => "several lanes".to_string(),
-        _ => format!("lane {other}"),
-    };
-    Refused::new(Check::Race, format!("{other} {did} cell {at}, lane {lane} {does} it, and no barrier is between"))
+/// Who wrote and who read each cell of a buffer. Nothing orders workgroups within a launch; the lanes of one meet at barriers
+/// that order buffers.
+pub(super) struct BufferLog {
+    groups: Log,
+    lanes: Log,
+}
+
+impl BufferLog {
+    pub(super) fn new(len: usize) -> BufferLog {
+        BufferLog { groups: Log::new("workgroup", len), lanes: Log::of_lanes(len) }
+    }
+
+    /// The lanes of a workgroup met, or another workgroup begins.
+    pub(super) fn meet(&mut self) {
+        self.lanes.meet();
+    }
+
+    /// Notes that a lane of a workgroup reads; refuses if another one has written.
+    pub(super) fn read(&mut self, at: usize, group: u32, lane: u32) -> Result<(), Refused> {
+        self.groups.read(at, group)?;
+        self.lanes.read(at, lane)
+    }
+
+    /// Notes that a lane of a workgroup writes; refuses if another one has read or written.
+    pub(super) fn write(&mut self, at: usize, group: u32, lane: u32) -> Result<(), Refused> {
+        self.groups.write(at, group)?;
+        self.lanes.write(at, lane)
+    }
 }

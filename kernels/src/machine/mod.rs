@@ -9,7 +9,8 @@
 //! | an index outside its memory | `OutOfBounds` |
 //! | a read of memory that nothing has written | `Unwritten` |
 //! | two lanes on one cell of the workgroup, one of them writing, and no barrier between | `Race` |
-//! | two lanes of the grid on one cell of a buffer, one of them writing | `Race` |
+//! | two lanes of a workgroup on one cell of a buffer, one of them writing, and no barrier between that orders buffers | `Race` |
+//! | two workgroups on one cell of a buffer, one of them writing | `Race` |
 //! | a barrier or shuffle that some lane does not reach | `Diverged` |
 //! | a memory, scalar or grid that does not fit the kernel | `Arguments` |
 //! | an index or branch that depends on what the domain does not know | `Unknown` |

@@ -35,7 +35,7 @@ fn mark(kernel: &Kernel, block: Block, meets: &mut [bool]) -> bool {
     let mut any = false;
     for at in kernel.statements(block) {
         let stmt = kernel.stmts[at];
-        let mut here = matches!(stmt, Stmt::Barrier | Stmt::Shuffle { .. });
+        let mut here = matches!(stmt, Stmt::Barrier { .. } | Stmt::Shuffle { .. });
         for inner in stmt.blocks() {
             here |= mark(kernel, inner, meets);
         }

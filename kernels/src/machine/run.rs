@@ -2,10 +2,10 @@
 
 use ds4_ir::Dim;
 
-use crate::kernel::{Access, Block, Expr, ExtentRow, Kernel, Local, Memory, Operator, Space, Stmt, verify};
+use crate::kernel::{Access, Block, Expr, ExtentRow, Kernel, Local, Memory, MemoryRow, Operator, Space, Stmt, verify};
 
 use super::domain::{Domain, Value};
-use super::memory::{Cells, Log};
+use super::memory::{BufferLog, Cells, Log};
 use super::program::Program;
 use super::trap::{Check, Refused, Trap};
 
@@ -78,8 +78,7 @@ impl<'k, D: Domain> Machine<'k, D> {
         if total > MOST_WORKGROUPS {
             return Err(wrong(format!("{total} workgroups; available {MOST_WORKGROUPS}")));
         }
-        let logs = cells.iter().map(|c| Log::new(c.len())).collect();
-        let mut state = State::new(self, cells, logs, extents);
+        let mut state = State::new(self, cells, extents);
         for i in 0..total {
             let number = self.order.pick(i, total);
             state.begin(grid.coordinates(number), number as u32);
@@ -109,15 +108,16 @@ struct Loop {
 struct State<'a, 'k, D: Domain> {
     machine: &'a Machine<'k, D>,
     arguments: &'a mut [Cells<D>],
-    argument_logs: Vec<Log>,
+    /// Those of arguments that are only read are empty.
+    argument_logs: Vec<BufferLog>,
     shared: Vec<Cells<D>>,
     shared_logs: Vec<Log>,
     /// For each memory whether it is shared, and its place in the list of its kind.
     places: Vec<(bool, usize)>,
     extents: Vec<u32>,
     group: Vec<u32>,
-    /// Number of this workgroup's first lane in the grid.
-    first_lane: u32,
+    /// Number of this workgroup in the grid.
+    number: u32,
     /// Locals of each lane.
     locals: Vec<Vec<Option<Value<D>>>>,
     /// Values of expressions within one statement.
@@ -126,7 +126,7 @@ struct State<'a, 'k, D: Domain> {
 }
 
 impl<'a, 'k, D: Domain> State<'a, 'k, D> {
-    fn new(machine: &'a Machine<'k, D>, arguments: &'a mut [Cells<D>], logs: Vec<Log>, extents: Vec<u32>) -> Self {
+    fn new(machine: &'a Machine<'k, D>, arguments: &'a mut [Cells<D>], extents: Vec<u32>) -> Self {
         let (mut buffers, mut arrays) = (0, 0);
         let place = |space: Space| {
             let count = if space == Space::Workgroup { &mut arrays } else { &mut buffers };
@@ -134,16 +134,19 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
             (space == Space::Workgroup, *count - 1)
         };
         let places = machine.kernel.memories.iter().map(|row| row.space).map(place).collect();
+        let log = |(cells, row): (&Cells<D>, &MemoryRow)| BufferLog::new(if row.access == Access::Read { 0 } else { cells.len() });
+        let rows = machine.kernel.arguments().map(|(_, _, row)| row);
+        let argument_logs = arguments.iter().zip(rows).map(log).collect();
         State {
             machine,
             arguments,
-            argument_logs: logs,
+            argument_logs,
             shared: Vec::new(),
             shared_logs: Vec::new(),
             places,
             extents,
             group: Vec::new(),
-            first_lane: 0,
+            number: 0,
             locals: Vec::new(),
             scratch: vec![None; machine.kernel.exprs.len()],
             statement: None,
@@ -153,10 +156,11 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
     fn begin(&mut self, group: Vec<u32>, number: u32) {
         let kernel = self.machine.kernel;
         self.group = group;
-        self.first_lane = number.wrapping_mul(kernel.lanes);
+        self.number = number;
+        self.argument_logs.iter_mut().for_each(BufferLog::meet);
         let arrays = kernel.memories.iter().filter(|row| row.space == Space::Workgroup);
         self.shared = arrays.clone().map(|row| Cells::unwritten(row.len as usize)).collect();
-        self.shared_logs = arrays.map(|row| Log::new(row.len as usize)).collect();
+        self.shared_logs = arrays.map(|row| Log::of_lanes(row.len as usize)).collect();
         self.locals = vec![vec![None; kernel.locals.len()]; kernel.lanes as usize];
     }
 
@@ -191,9 +195,12 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
     fn together(&mut self, at: usize, active: &[bool]) -> Done {
         self.statement = Some(at);
         match self.machine.kernel.stmts[at] {
-            Stmt::Barrier => {
+            Stmt::Barrier { buffers } => {
                 self.all_are_here(active, "barrier")?;
                 self.shared_logs.iter_mut().for_each(Log::meet);
+                if buffers {
+                    self.argument_logs.iter_mut().for_each(BufferLog::meet);
+                }
                 Ok(())
             }
             Stmt::Shuffle { local, value, distance, .. } => {
@@ -305,7 +312,7 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
                 }
                 Ok(())
             }
-            Stmt::Barrier | Stmt::Shuffle { .. } => {
+            Stmt::Barrier { .. } | Stmt::Shuffle { .. } => {
                 Err(Refused::new(Check::Diverged, "one lane alone comes to a meeting"))
             }
         }
@@ -346,7 +353,7 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
         if shared {
             self.shared_logs[place].read(at, lane as u32)?;
         } else if row.access != Access::Read {
-            self.argument_logs[place].read(at, self.first_lane.wrapping_add(lane as u32))?;
+            self.argument_logs[place].read(at, self.number, lane as u32)?;
         }
         Ok(value)
     }
@@ -359,7 +366,7 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
             self.shared_logs[place].write(at, lane as u32)?;
             self.shared[place].put(at, value);
         } else {
-            self.argument_logs[place].write(at, self.first_lane.wrapping_add(lane as u32))?;
+            self.argument_logs[place].write(at, self.number, lane as u32)?;
             self.arguments[place].put(at, value);
         }
         Ok(())

@@ -116,7 +116,9 @@ pub enum What {
         distance: u32,
         width: u32,
     },
-    Barrier,
+    Barrier {
+        buffers: bool,
+    },
     If {
         condition: RawExpr,
         then: Vec<RawStmt>,
@@ -143,7 +145,7 @@ impl What {
             What::Store { index, value, .. } => [Some(index), Some(value)],
             What::If { condition, .. } => [Some(condition), None],
             What::For { start, end, .. } => [Some(start), Some(end)],
-            What::Barrier | What::Leave => [None, None],
+            What::Barrier { .. } | What::Leave => [None, None],
         };
         pair.into_iter().flatten()
     }

@@ -179,7 +179,7 @@ impl<'r> Body<'r> {
                 let value = self.expr(*value, line)?;
                 Stmt::Shuffle { local: self.bind(*local, line)?, value, distance: *distance, width: *width }
             }
-            What::Barrier => Stmt::Barrier,
+            What::Barrier { buffers } => Stmt::Barrier { buffers: *buffers },
             What::If { condition, then, otherwise } => {
                 let condition = self.expr(*condition, line)?;
                 Stmt::If { condition, then: self.block(then)?, otherwise: self.block(otherwise)? }

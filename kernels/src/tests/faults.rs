@@ -69,7 +69,7 @@ fn a_removed_barrier_is_a_race() {
         let kernels = bench.all_kernels();
         let mut removed = 0;
         for (i, kernel) in kernels.iter().enumerate() {
-            for at in (0..kernel.stmts.len()).filter(|&at| kernel.stmts[at] == Stmt::Barrier) {
+            for at in (0..kernel.stmts.len()).filter(|&at| matches!(kernel.stmts[at], Stmt::Barrier { .. })) {
                 let caught = bench.caught(&kernels, i, &without(kernel, at), 2);
                 let found = [Check::Race, Check::Unwritten].map(|check| Some(Caught::Machine(check)));
                 assert!(found.contains(&caught), "{} statement {at}: {caught:?}", kernel.name);

@@ -1,5 +1,6 @@
 //! Kernels of every schedule on the machine, against the evaluator, bit by bit; and planted faults.
 
+mod barriers;
 pub(crate) mod bench;
 mod choices;
 pub(crate) mod corpus;

@@ -47,7 +47,7 @@ fn mutate(kernel: &mut Kernel, random: &mut Random) {
                 Stmt::If { condition, then, .. } => Stmt::If { condition, then, otherwise: Block(new) },
                 Stmt::For { index, start, end, body, .. } => Stmt::For { index, start, end, step: new, body },
                 Stmt::Shuffle { local, value, width, .. } => Stmt::Shuffle { local, value, distance: new, width },
-                _ => Stmt::Barrier,
+                _ => Stmt::Barrier { buffers: new % 2 == 1 },
             };
         }
         3 => {

@@ -9,7 +9,7 @@ use super::prelude::FUNCTIONS;
 use super::{CONTRACTION_OFF, StepBlock, emit};
 
 /// What the body may call, beside the functions in front of it: words with a bracket behind them.
-const CALLED: [&str; 6] = ["int", "unsigned", "float", "if", "for", "__syncthreads"];
+const CALLED: [&str; 7] = ["int", "unsigned", "float", "if", "for", "__syncthreads", "__threadfence_block"];
 
 /// Words that no body has: what computes in another precision, or is no part of the language that the printer writes.
 const FORBIDDEN: [&str; 7] = ["double", "long", "half", "volatile", "asm", "while", "RT_BUILTIN"];

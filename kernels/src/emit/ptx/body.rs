@@ -158,7 +158,12 @@ impl Writer<'_> {
                 self.remarked(&format!("{name} {place}, {value};"), Some(&element));
             }
             Stmt::Shuffle { local, value, distance, width } => self.shuffle(local, value, distance, width),
-            Stmt::Barrier => self.line("bar.sync 0;"),
+            Stmt::Barrier { buffers } => {
+                if buffers {
+                    self.line("fence.acq_rel.cta;");
+                }
+                self.line("bar.sync 0;");
+            }
             Stmt::If { condition, then, otherwise } => {
                 let row = *self.kernel.expr(condition);
                 let skip = match row.op {

@@ -318,9 +318,13 @@ impl<'t> Parser<'t> {
                 self.expect_all(&["return", ";"])?;
                 Ok(What::Leave)
             }
-            "__syncthreads" => {
+            "__syncthreads" | "__threadfence_block" => {
+                let buffers = self.peek(0) == "__threadfence_block";
+                if buffers {
+                    self.expect_all(&["__threadfence_block", "(", ")", ";"])?;
+                }
                 self.expect_all(&["__syncthreads", "(", ")", ";"])?;
-                Ok(What::Barrier)
+                Ok(What::Barrier { buffers })
             }
             name => match self.names.get(name) {
                 Some(&Named::Local(local)) => self.set(local),

@@ -61,7 +61,7 @@ fn a_text_is_read_back() {
     assert_eq!(kernel.memories.len(), 3);
     assert_eq!(kernel.memories[0].access, Access::Read);
     assert_eq!(kernel.stmts.len(), self::kernel().stmts.len());
-    let barrier = kernel.stmts.iter().position(|stmt| *stmt == Stmt::Barrier).unwrap();
+    let barrier = kernel.stmts.iter().position(|stmt| matches!(stmt, Stmt::Barrier { .. })).unwrap();
     assert_eq!(text.lines().nth(reading.lines[barrier] as usize - 1).unwrap().trim(), "__syncthreads();");
     // A text that was read prints as it was.
     let block = StepBlock::of([&reading.kernel]);

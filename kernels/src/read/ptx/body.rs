@@ -85,9 +85,14 @@ impl<'t> Body<'_, 't> {
         }
         match instruction.name {
             "bar.sync" => match instruction.operands()? {
-                ["0"] => Ok(Some(What::Barrier)),
+                ["0"] => Ok(Some(What::Barrier { buffers: false })),
                 _ => Err(line.fault("there is one barrier, 0")),
             },
+            "fence.acq_rel.cta" => {
+                instruction.operands::<0>()?;
+                self.lines.expect("bar.sync 0;")?;
+                Ok(Some(What::Barrier { buffers: true }))
+            }
             "shfl.sync.bfly.b32" => self.shuffle(&instruction).map(Some),
             "mul.wide.u32" | "add.u64" => self.address(&instruction).map(|()| None),
             name if name.starts_with("ld.") => self.load(&instruction),

@@ -476,7 +476,7 @@ fn bodies_that_are_not_well_formed_are_refused() {
     let barrier = |t: &mut Text, _: RawExpr| {
         let (lane, three) = (t.lane(), t.word(3));
         let condition = t.op(Operator::Below, lane, three);
-        let inner = RawStmt { line: t.line + 1, what: What::Barrier };
+        let inner = RawStmt { line: t.line + 1, what: What::Barrier { buffers: false } };
         t.push(What::If { condition, then: vec![inner], otherwise: vec![] });
     };
     assert_eq!(body(&barrier), "not every lane comes by this barrier");

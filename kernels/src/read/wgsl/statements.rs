@@ -39,7 +39,7 @@ impl<'m> Reader<'m> {
         while let Some(&(statement, &span)) = statements.get(at) {
             self.come_to(span)?;
             let next = statements.get(at + 1).map(|(statement, _)| *statement);
-            at += if self.begins_loop(statement, span, next)? { 2 } else { 1 };
+            at += if self.joined(statement, span, next)? { 2 } else { 1 };
         }
         self.passing.clear();
         Ok(self.open.pop().unwrap_or_default())
@@ -71,13 +71,20 @@ impl<'m> Reader<'m> {
         self.open.last_mut().expect("invariant: a block is open while statements are read").push(stmt);
     }
 
-    /// Reads a statement, together with the loop behind it if it sets that loop's index; then it is true.
-    fn begins_loop(
+    /// Reads a statement, together with the one behind it if the two are one: the first value of a loop's index and the loop,
+    /// the two halves of a barrier that orders buffers. Then it is true.
+    fn joined(
         &mut self,
         statement: &'m Statement,
         span: Span,
         next: Option<&'m Statement>,
     ) -> Result<bool, Fault> {
+        if let (Statement::ControlBarrier(Barrier::STORAGE), Some(Statement::ControlBarrier(Barrier::WORK_GROUP))) =
+            (statement, next)
+        {
+            self.push(What::Barrier { buffers: true });
+            return Ok(true);
+        }
         if let (Statement::Store { pointer, value }, Some(repeated @ Statement::Loop { .. })) = (statement, next) {
             let repeated = self.for_loop(repeated)?;
             if self.variable(*pointer) == Some(repeated.index) && self.declares(repeated.index, span) {
@@ -128,7 +135,7 @@ impl<'m> Reader<'m> {
             Statement::Call { function, arguments, result: Some(result) } => self.call(*function, arguments, *result),
             Statement::SubgroupGather { mode, argument, result } => self.shuffle(*mode, *argument, *result),
             Statement::ControlBarrier(barrier) if *barrier == Barrier::WORK_GROUP => {
-                self.push(What::Barrier);
+                self.push(What::Barrier { buffers: false });
                 Ok(())
             }
             // At the ends of the function naga returns, which no place in the text says.

@@ -79,7 +79,7 @@ fn a_text_is_read_line_by_line() {
             Stmt::Load { .. } => "let ",
             Stmt::Store { memory, .. } => &kernel.memories[memory.0 as usize].name,
             Stmt::Shuffle { .. } => "let other",
-            Stmt::Barrier => "workgroupBarrier();",
+            Stmt::Barrier { .. } => "workgroupBarrier();",
             Stmt::If { .. } => "if ((lane < 8u)",
             Stmt::For { .. } => "for ",
             Stmt::Present { .. } => unreachable!("a text has words"),

@@ -15,7 +15,7 @@ pub(super) const AXES: [u32; 2] = [6, 8];
 /// Lanes of the largest grid.
 pub(super) const ITEMS: u32 = AXES[0] * AXES[1] * LANES;
 /// Results that each lane stores, at most.
-pub(super) const RESULTS: u32 = 48;
+pub(super) const RESULTS: u32 = 49;
 
 /// Stores results, each in a row of its own.
 struct Results<'b> {
@@ -58,7 +58,7 @@ pub(crate) fn kernel() -> Kernel {
     let [words, more] = [(3, "words"), (4, "more")].map(|(n, name)| slot(n, Type::Word, Access::Read, name));
     let ids = slot(5, Type::Id, Access::Read, "ids");
     let float_results = slot(6, Type::F32, Access::Write, "float_results");
-    let word_results = slot(7, Type::Word, Access::Write, "word_results");
+    let word_results = slot(7, Type::Word, Access::ReadWrite, "word_results");
     let new_ids = slot(8, Type::Id, Access::Write, "new_ids");
     let group = b.add_int(b.mul_int(outer, b.word(AXES[1])), inner);
     let at = b.name("at", b.add_int(b.mul_int(group, b.word(LANES)), b.lane()));
@@ -167,4 +167,8 @@ fn exchange(b: &Builder, results: &Results<'_>, x: Number, i: Word) {
     results.word(second);
     results.float(b.shuffle("far", b.add(x, x), 4, 8));
     results.word(b.shuffle("near", i, 1, 2));
+    b.barrier_with_buffers();
+    let near = b.word((results.rows.get() - 1) * ITEMS);
+    let stored: Word = b.load("stored", results.words, b.add_int(b.xor(results.at, b.word(1)), near));
+    results.word(stored);
 }

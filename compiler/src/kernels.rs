@@ -12,14 +12,16 @@ use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
 use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow};
-use ds4_ir::{Bounds, Diagnostic, Place};
+use ds4_ir::{Bounds, Diagnostic, Op, Place};
 use ds4_kernels::Target;
 use ds4_kernels::emit::{StepBlock, entry_point};
 use ds4_kernels::kernel::{Access, Kernel, Part, Source, Space, Stmt};
-use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
+use ds4_kernels::region::{self, Limits, Region, with_views};
+use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels, side_by_side};
 use ds4_kernels::weight_layout::WeightLayout;
 
 use crate::frame::Form;
+use crate::fuse::Profile;
 
 /// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target.
 pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, form: &Form<'_>) -> Result<(), Diagnostic> {
@@ -27,7 +29,7 @@ pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, form: &Form<'_>) ->
     if targets.is_empty() {
         return Ok(());
     }
-    let mut shared = Shared::default();
+    let mut shared = Shared { limits: form.fusion.map(Profile::limits), ..Shared::default() };
     for entry in plan.entries.clone() {
         shared.entry(plan, graph, &entry)?;
     }
@@ -62,6 +64,8 @@ type Key = (Kernel, Vec<bool>);
 /// The kernels that were found.
 #[derive(Default)]
 struct Shared {
+    /// What a workgroup may take, in a fused plan.
+    limits: Option<Limits>,
     kernels: Vec<Kernel>,
     ids: HashMap<Key, KernelId>,
     names: HashSet<String>,
@@ -78,17 +82,21 @@ impl Shared {
         let scene = Scene { graph: *graph, bounds, slots: &slots, layouts: &found, scales: &scales };
         let widest = widest(plan);
         let name = plan.view().str(entry.name).to_string();
+        let mut stored = vec![false; graph.len()];
         for at in entry.launches.start..entry.launches.start + entry.launches.len {
-            let regions = plan.launches[at as usize].regions.of(&plan.regions);
-            let lists = regions.iter().map(|region| region.values.of(&plan.region_values));
-            let values: Vec<Value> = lists.flatten().copied().collect();
-            let mut dispatches = Vec::new();
-            for &v in &values {
-                for mut kernel in kernels(&scene, v).map_err(|refusal| no_kernel(graph, v, &refusal))? {
-                    widen(graph, &mut kernel, widest);
-                    dispatches.push(self.dispatch(plan, kernel, &name));
-                }
-            }
+            let launch = plan.launches[at as usize];
+            let regions: Vec<(Vec<Value>, Vec<u32>)> = launch
+                .regions
+                .of(&plan.regions)
+                .iter()
+                .map(|row| (row.values.of(&plan.region_values).to_vec(), row.tiles.of(&plan.region_tiles).to_vec()))
+                .collect();
+            let made = match (self.limits, &regions[..]) {
+                (None, _) => unfused(&scene, &regions, widest)?,
+                (Some(limits), _) => fused(&scene, &regions, limits, &mut stored)?,
+            };
+            let dispatches: Vec<DispatchRow> =
+                made.into_iter().map(|kernel| self.dispatch(plan, kernel, &name)).collect();
             plan.launches[at as usize].dispatches = Run::push(&mut plan.dispatches, &dispatches);
         }
         Ok(())
@@ -114,6 +122,51 @@ impl Shared {
         let mut names = [name.to_string(), with_entry.clone()].into_iter().chain(numbered);
         names.find(|name| !self.names.contains(name)).unwrap_or(with_entry)
     }
+}
+
+/// The kernels of a launch of single values.
+fn unfused(scene: &Scene<'_>, regions: &[(Vec<Value>, Vec<u32>)], widest: Bounds) -> Result<Vec<Kernel>, Diagnostic> {
+    let mut made = Vec::new();
+    for &v in regions.iter().flat_map(|(values, _)| values) {
+        for mut kernel in kernels(scene, v).map_err(|refusal| no_kernel(&scene.graph, v, &refusal))? {
+            widen(&scene.graph, &mut kernel, widest);
+            made.push(kernel);
+        }
+    }
+    Ok(made)
+}
+
+/// The kernel of a launch of regions. A value is stored by the first region that computes it; `stored` says which have been.
+fn fused(
+    scene: &Scene<'_>,
+    regions: &[(Vec<Value>, Vec<u32>)],
+    limits: Limits,
+    stored: &mut [bool],
+) -> Result<Vec<Kernel>, Diagnostic> {
+    let graph = &scene.graph;
+    let mut made = Vec::new();
+    for (values, tiles) in regions {
+        let anchor = values.last().copied().unwrap_or(Value(0));
+        let all = with_views(graph, values);
+        let region = Region { values: &all, tiles };
+        let stores = |v: Value| {
+            let has_memory = graph.op(v) == Op::Write || scene.slots.binary_search_by_key(&v, |s| s.value).is_ok();
+            has_memory && values.binary_search(&v).is_ok() && !stored[v.0 as usize]
+        };
+        let kernel = region::plan(graph, scene.bounds, &region, &stores, limits)
+            .and_then(|plan| region::kernel(scene, &region, &plan))
+            .map_err(|refusal| no_kernel(graph, anchor, &refusal))?;
+        made.push(kernel);
+        for &v in values {
+            stored[v.0 as usize] = true;
+        }
+    }
+    if made.len() <= 1 {
+        return Ok(made);
+    }
+    let anchor = regions.last().and_then(|(values, _)| values.last()).copied().unwrap_or(Value(0));
+    let name = made.iter().map(|kernel| kernel.name.clone()).next_back().unwrap_or_default();
+    side_by_side(&name, made).map(|kernel| vec![kernel]).map_err(|apart| no_kernel(graph, anchor, &apart))
 }
 
 /// The largest bounds of all entry points.
@@ -211,7 +264,7 @@ fn texts(kernels: &[Kernel], targets: &[Target], block: &StepBlock) -> Vec<Optio
     })
 }
 
-fn no_kernel(graph: &Graph<'_>, v: Value, why: &ds4_kernels::schedule::Refusal) -> Diagnostic {
+fn no_kernel(graph: &Graph<'_>, v: Value, why: &dyn std::fmt::Display) -> Diagnostic {
     let path = graph.span_path(graph.value_span[v.0 as usize]);
     Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("devices have no kernel for a `{}`", graph.op(v).name()))
         .at(Place::item("the graph", format!("{v} in `{path}`")))

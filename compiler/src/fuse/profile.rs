@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::region::Limits;
 use serde::Deserialize;
 
 /// A device's limits and rates.
@@ -43,6 +44,11 @@ impl Profile {
     /// Names of the profiles that come with the compiler.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// What a workgroup may take.
+    pub fn limits(&self) -> Limits {
+        Limits { workgroup_bytes: self.workgroup_bytes, lanes: self.lanes }
     }
 
     /// The profile of a name, or of a file.

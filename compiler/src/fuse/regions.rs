@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ds4_ir::Op;
 use ds4_ir::graph::Value;
-use ds4_kernels::region::{Refusal, Region, locality, with_views, work_dims};
+use ds4_kernels::region::{Refusal, Region, plan, with_views, work_dims};
 
 use super::cost::{Cost, Scene};
 
@@ -185,7 +185,7 @@ pub fn best(scene: &Scene<'_>, nodes: &[Value]) -> Result<Planned, Refusal> {
     let mut refusal = Refusal::Empty;
     for tiles in splits(scene, anchor) {
         let region = Region { values: &all, tiles: &tiles };
-        match fitting(scene, &region) {
+        match fitting(scene, nodes, &region) {
             Ok(cost) => {
                 let time = scene.launch_time([&cost].into_iter());
                 if best.as_ref().is_none_or(|(least, ..)| time < *least) {
@@ -200,9 +200,18 @@ pub fn best(scene: &Scene<'_>, nodes: &[Value]) -> Result<Planned, Refusal> {
     Ok(Planned { values, tiles, cost, arguments })
 }
 
-fn fitting(scene: &Scene<'_>, region: &Region<'_>) -> Result<Cost, Refusal> {
-    let locality = locality(&scene.graph, region)?;
-    Ok(scene.cost(region, &locality))
+fn fitting(scene: &Scene<'_>, nodes: &[Value], region: &Region<'_>) -> Result<Cost, Refusal> {
+    let stored = |v: Value| is_stored(scene, nodes, v);
+    let plan = plan(&scene.graph, scene.bounds, region, &stored, scene.profile.limits())?;
+    Ok(scene.cost(region, &plan))
+}
+
+/// Whether somebody beside these nodes reads the value.
+fn is_stored(scene: &Scene<'_>, nodes: &[Value], v: Value) -> bool {
+    let outside = |reader: &Value| nodes.binary_search(reader).is_err();
+    let readers = scene.nodes.readers(v);
+    let wanted = readers.is_empty() || readers.iter().any(outside) || scene.nodes.wanted[v.0 as usize];
+    wanted && nodes.binary_search(&v).is_ok()
 }
 
 /// The splits of an anchor that are worth a try: its first axes position by position, the last one in tiles; and columns together
@@ -273,9 +282,7 @@ fn arguments(scene: &Scene<'_>, nodes: &[Value], values: &[Value]) -> BTreeSet<R
         }
     }
     for &v in nodes {
-        let outside = |reader: &Value| nodes.binary_search(reader).is_err();
-        let readers = scene.nodes.readers(v);
-        if readers.is_empty() || readers.iter().any(outside) || scene.nodes.wanted[v.0 as usize] {
+        if is_stored(scene, nodes, v) {
             add(v);
         }
     }

@@ -50,6 +50,8 @@ pub enum Walk {
         /// How many positions of the atom one step along this factor is.
         step: u32,
     },
+    /// Nobody: its first position. Of blocks that are computed together.
+    Fixed,
 }
 
 /// A factor of an axis.
@@ -132,7 +134,11 @@ pub fn reshaped(dims: &[DimRow], from: (&[Dim], &[Axis]), to: &[Dim]) -> Vec<Axi
 }
 
 /// Ranges of axes of two shapes with equal counts, as small as they can be.
-fn blocks(dims: &[DimRow], from: &[Dim], to: &[Dim]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
+pub(super) fn blocks(
+    dims: &[DimRow],
+    from: &[Dim],
+    to: &[Dim],
+) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
     let mut found = Vec::new();
     let (mut i, mut j) = (0, 0);
     while i < from.len() || j < to.len() {
@@ -208,7 +214,7 @@ fn regrouped(mut factors: Vec<Factor>, wanted: &[Extent]) -> Option<Vec<Axis>> {
                 return None;
             }
             let outer = match factor.walk {
-                Walk::Local => Walk::Local,
+                walk @ (Walk::Local | Walk::Fixed) => walk,
                 Walk::Grid { atom, step } => Walk::Grid { atom, step: step.checked_mul(rest)? },
             };
             taken.push(Factor { extent: Extent::Const(rest), ..factor });

@@ -51,7 +51,7 @@ pub(super) fn atoms(axes: &[Axis]) -> Vec<u32> {
         let Axis::Split(factors) = axis else { continue };
         found.extend(factors.iter().filter_map(|factor| match factor.walk {
             Walk::Grid { atom, .. } => Some(atom),
-            Walk::Local => None,
+            Walk::Local | Walk::Fixed => None,
         }));
     }
     found.sort();

@@ -41,6 +41,17 @@ pub enum Refusal {
         /// Bytes of the device.
         available: u32,
     },
+    /// The order of a sum wants more lanes than the workgroup has.
+    Lanes {
+        /// The value.
+        value: Value,
+        /// Lanes of its tree.
+        wanted: u32,
+        /// Lanes of the workgroup.
+        available: u32,
+    },
+    /// The region reads this value, does not compute it, and it has no slot.
+    NotStored(Value),
     /// No schedule does this value inside a region.
     NoSchedule(Value),
 }
@@ -57,6 +68,10 @@ impl fmt::Display for Refusal {
             Refusal::OnChip { wanted, available } => {
                 write!(f, "{wanted} bytes of workgroup memory are needed, {available} are available")
             }
+            Refusal::Lanes { value, wanted, available } => {
+                write!(f, "the order of {value} wants {wanted} lanes, {available} are available")
+            }
+            Refusal::NotStored(value) => write!(f, "{value} is read, not computed here, and has no slot"),
             Refusal::NoSchedule(value) => write!(f, "no schedule computes {value} beside others"),
         }
     }

@@ -10,7 +10,7 @@ use super::scene::{Refusal, Scene};
 
 /// A value of a body.
 #[derive(Clone, Copy)]
-pub(super) enum Element {
+pub(crate) enum Element {
     /// A float.
     F(Number),
     /// An i32.
@@ -23,7 +23,7 @@ pub(super) enum Element {
 
 /// A parameter of a body. Of an id a body asks only whether it is present; its branch has been made by then.
 #[derive(Clone, Copy)]
-pub(super) enum Param {
+pub(crate) enum Param {
     /// A float.
     F(Number),
     /// An i32.
@@ -36,7 +36,7 @@ pub(super) enum Param {
 ///
 /// The functions of the contract are emitted from their one definition; each node that has a definition of its own is named,
 /// so that it is computed once.
-pub(super) fn body(scene: &Scene<'_>, b: &Builder, body: Body, params: &[Param]) -> Result<Element, Refusal> {
+pub(crate) fn body(scene: &Scene<'_>, b: &Builder, body: Body, params: &[Param]) -> Result<Element, Refusal> {
     let graph = scene.graph;
     let result = graph.bodies[body.0 as usize].result;
     let order = reachable(graph.scalars, result);
@@ -152,7 +152,7 @@ fn div_down(b: &Builder, x: Word, by: u32) -> Word {
 }
 
 /// The expression of an element, for storing.
-pub(super) fn store(b: &Builder, memory: crate::kernel::Memory, index: Word, element: Element) -> Result<(), Refusal> {
+pub(crate) fn store(b: &Builder, memory: crate::kernel::Memory, index: Word, element: Element) -> Result<(), Refusal> {
     match element {
         Element::F(x) => b.store(memory, index, x),
         Element::I(x) => b.store(memory, index, x),

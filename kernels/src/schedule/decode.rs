@@ -12,8 +12,8 @@ use super::operand::Operand;
 use super::scene::{Refusal, ScaleBlocks, Scene};
 
 /// A tensor of the checkpoint as a kernel's arguments.
-pub(super) struct Tensor {
-    pub(super) format: Format,
+pub(crate) struct Tensor {
+    pub(crate) format: Format,
     memory: Memory,
     /// Memory and blocks of the E8M0 scales, for formats that keep them apart.
     scales: Option<(Memory, ScaleBlocks)>,
@@ -26,7 +26,7 @@ pub(super) struct Tensor {
 }
 
 /// The words of one row.
-pub(super) struct Row {
+pub(crate) struct Row {
     row: Word,
     /// First word of a row that is stored field by field, first element of another.
     first: Word,
@@ -34,7 +34,7 @@ pub(super) struct Row {
 
 impl Tensor {
     /// The arguments for a weight-typed operand.
-    pub(super) fn of(scene: &Scene<'_>, b: &Builder, operand: &Operand) -> Result<Tensor, Refusal> {
+    pub(crate) fn of(scene: &Scene<'_>, b: &Builder, operand: &Operand) -> Result<Tensor, Refusal> {
         let Root::Weight(weight) = operand.root else {
             return Err(Refusal::Unsupported(format!("{} is no weight", operand.value)));
         };
@@ -67,7 +67,7 @@ impl Tensor {
     }
 
     /// Where a row begins.
-    pub(super) fn row(&self, b: &Builder, row: Word) -> Row {
+    pub(crate) fn row(&self, b: &Builder, row: Word) -> Row {
         let step = match self.layout.is_split() {
             true => self.layout.row_words() as u32,
             false => self.len,
@@ -75,31 +75,31 @@ impl Tensor {
         Row { row, first: b.name("w_at", b.mul_int(row, b.word(step))) }
     }
 
-    pub(super) fn load(&self, b: &Builder, at: Word) -> Word {
+    pub(crate) fn load(&self, b: &Builder, at: Word) -> Word {
         b.load("bits", self.memory, at)
     }
 
     /// The word that is first of block `block`, for formats with whole words a block that are stored as they are.
-    pub(super) fn block(&self, b: &Builder, row: &Row, block: Word) -> Word {
+    pub(crate) fn block(&self, b: &Builder, row: &Row, block: Word) -> Word {
         let (elements, words) = (self.format.block_len() as u32, self.format.block_bytes() as u32 / 4);
         let number = b.add_int(b.div_int(row.first, elements), block);
         b.name("block_at", b.mul_int(number, b.word(words)))
     }
 
     /// First word of a block's codes in a row that is stored field by field.
-    pub(super) fn codes(&self, b: &Builder, row: &Row, block: Word, words: u32) -> Word {
+    pub(crate) fn codes(&self, b: &Builder, row: &Row, block: Word, words: u32) -> Word {
         b.add_int(row.first, b.mul_int(block, b.word(words)))
     }
 
     /// The f16 scale of a block in a row that is stored field by field.
-    pub(super) fn half_scale(&self, b: &Builder, row: &Row, block: Word) -> Number {
+    pub(crate) fn half_scale(&self, b: &Builder, row: &Row, block: Word) -> Number {
         let first = b.add_int(row.first, b.word(self.layout.field_at(1) as u32));
         let word = self.load(b, b.add_int(first, b.shr(block, b.word(1))));
         b.name("d", round::f16_value(b, half(b, word, block)))
     }
 
     /// The scale of an `mxfp4` block: E8M0 halved, but 255 a scale like the others, as ggml has it.
-    pub(super) fn mxfp4_scale(&self, b: &Builder, row: &Row, block: Word) -> Number {
+    pub(crate) fn mxfp4_scale(&self, b: &Builder, row: &Row, block: Word) -> Number {
         let first = b.add_int(row.first, b.word(self.layout.field_at(1) as u32));
         let word = self.load(b, b.add_int(first, b.shr(block, b.word(2))));
         let code = byte(b, word, block);
@@ -108,7 +108,7 @@ impl Tensor {
     }
 
     /// The E8M0 code of an element's scale.
-    pub(super) fn scale_code(&self, b: &Builder, row: &Row, k: Word) -> Result<Word, Refusal> {
+    pub(crate) fn scale_code(&self, b: &Builder, row: &Row, k: Word) -> Result<Word, Refusal> {
         let (memory, blocks) = self.scales.ok_or_else(|| Refusal::Unsupported("a format without scales".into()))?;
         let (across, down) = (self.len.div_ceil(blocks.cols), self.rows.div_ceil(blocks.rows));
         let outer = b.mul_int(b.div_int(row.row, self.rows), b.word(down));
@@ -119,14 +119,14 @@ impl Tensor {
     }
 
     /// A row of magnitudes of `iq2_xxs`: its two words.
-    pub(super) fn magnitudes(&self, b: &Builder, row: Word) -> Result<[Word; 2], Refusal> {
+    pub(crate) fn magnitudes(&self, b: &Builder, row: Word) -> Result<[Word; 2], Refusal> {
         let memory = self.magnitudes.ok_or_else(|| Refusal::Unsupported("a format without magnitudes".into()))?;
         let at = b.shl(row, b.word(1));
         Ok([b.load("low", memory, at), b.load("high", memory, b.add_int(at, b.word(1)))])
     }
 
     /// Element `k` of a row as a float, each operation rounded once, in the order of [`ds4_ir::formats`].
-    pub(super) fn element(&self, b: &Builder, row: &Row, k: Word) -> Result<Number, Refusal> {
+    pub(crate) fn element(&self, b: &Builder, row: &Row, k: Word) -> Result<Number, Refusal> {
         let linear = || b.add_int(row.first, k);
         Ok(match self.format {
             Format::F32 => b.load("w", self.memory, linear()),
@@ -173,12 +173,12 @@ impl Tensor {
     }
 
     /// First word of block `index` of 32 elements of an `fp4` row.
-    pub(super) fn fp4_words(&self, b: &Builder, row: &Row, index: Word) -> Word {
+    pub(crate) fn fp4_words(&self, b: &Builder, row: &Row, index: Word) -> Word {
         b.name("w_block", b.add_int(b.shr(row.first, b.word(3)), b.shl(index, b.word(2))))
     }
 
     /// The integer at element `k`; of 64-bit ones the low word.
-    pub(super) fn integer(&self, b: &Builder, row: &Row, k: Word) -> Word {
+    pub(crate) fn integer(&self, b: &Builder, row: &Row, k: Word) -> Word {
         let at = b.add_int(row.first, k);
         self.load(b, if self.format == Format::I64 { b.shl(at, b.word(1)) } else { at })
     }
@@ -205,12 +205,12 @@ impl Tensor {
     }
 
     /// `d` and `dmin` of a `q2_k` block at `at`.
-    pub(super) fn q2_d(&self, b: &Builder, at: Word) -> [Number; 2] {
+    pub(crate) fn q2_d(&self, b: &Builder, at: Word) -> [Number; 2] {
         self.two_halves(b, b.add_int(at, b.word(20)))
     }
 
     /// `d` and `dmin` of a `q4_k` block at `at`.
-    pub(super) fn q4_d(&self, b: &Builder, at: Word) -> [Number; 2] {
+    pub(crate) fn q4_d(&self, b: &Builder, at: Word) -> [Number; 2] {
         self.two_halves(b, at)
     }
 
@@ -220,14 +220,14 @@ impl Tensor {
     }
 
     /// Scale and minimum of sub-block `index` (16 elements) of a `q2_k` block at `at`.
-    pub(super) fn q2_scales(&self, b: &Builder, at: Word, index: Word) -> [Word; 2] {
+    pub(crate) fn q2_scales(&self, b: &Builder, at: Word, index: Word) -> [Word; 2] {
         let word = self.load(b, b.add_int(at, b.shr(index, b.word(2))));
         let both = b.name("scales", byte(b, word, index));
         [b.and(both, b.word(15)), b.shr(both, b.word(4))]
     }
 
     /// Scale and minimum of sub-block `index` (32 elements) of a `q4_k` block at `at`.
-    pub(super) fn q4_scales(&self, b: &Builder, at: Word, index: Word) -> [Word; 2] {
+    pub(crate) fn q4_scales(&self, b: &Builder, at: Word, index: Word) -> [Word; 2] {
         let [p, q, r] = [1, 2, 3].map(|i| {
             let word = self.load(b, b.add_int(at, b.word(i)));
             byte(b, word, index)
@@ -258,22 +258,22 @@ impl Tensor {
     }
 
     /// Group `index` of 32 elements of an `iq2_xxs` row.
-    pub(super) fn group(&self, b: &Builder, row: &Row, index: Word) -> Group {
+    pub(crate) fn group(&self, b: &Builder, row: &Row, index: Word) -> Group {
         let at = b.name("group_at", b.add_int(row.first, b.shl(index, b.word(1))));
         Group { rows: self.load(b, at), selectors: self.load(b, b.add_int(at, b.word(1))) }
     }
 }
 
 /// The fields of 32 elements of `iq2_xxs`.
-pub(super) struct Group {
+pub(crate) struct Group {
     /// Four row numbers.
-    pub(super) rows: Word,
+    pub(crate) rows: Word,
     /// Four 7-bit selectors and the scale.
-    pub(super) selectors: Word,
+    pub(crate) selectors: Word,
 }
 
 impl Group {
-    pub(super) fn scale(&self, b: &Builder) -> Word {
+    pub(crate) fn scale(&self, b: &Builder) -> Word {
         b.shr(self.selectors, b.word(28))
     }
 }
@@ -284,12 +284,12 @@ fn q2_word(b: &Builder, i: Word) -> Word {
 }
 
 /// `count` bits of `word` from bit `from`.
-pub(super) fn bits(b: &Builder, word: Word, from: Word, count: u32) -> Word {
+pub(crate) fn bits(b: &Builder, word: Word, from: Word, count: u32) -> Word {
     b.and(b.shr(word, from), b.word((1 << count) - 1))
 }
 
 /// Byte `i mod 4` of a word.
-pub(super) fn byte(b: &Builder, word: Word, i: Word) -> Word {
+pub(crate) fn byte(b: &Builder, word: Word, i: Word) -> Word {
     bits(b, word, b.shl(b.and(i, b.word(3)), b.word(3)), 8)
 }
 
@@ -305,7 +305,7 @@ fn half(b: &Builder, word: Word, i: Word) -> Word {
 }
 
 /// A 7-bit selector with the bit that makes the number of ones even.
-pub(super) fn sign_bits(b: &Builder, selector: Word) -> Word {
+pub(crate) fn sign_bits(b: &Builder, selector: Word) -> Word {
     let p = b.xor(selector, b.shr(selector, b.word(4)));
     let p = b.xor(p, b.shr(p, b.word(2)));
     let p = b.and(b.xor(p, b.shr(p, b.word(1))), b.word(1));

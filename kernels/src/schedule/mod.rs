@@ -19,17 +19,17 @@
 
 mod axes;
 mod beside;
-mod body;
-mod choose;
-mod decode;
-mod leaf;
+pub(crate) mod body;
+pub(crate) mod choose;
+pub(crate) mod decode;
+pub(crate) mod leaf;
 mod map;
 mod moves;
-mod operand;
+pub(crate) mod operand;
 mod product;
 mod quantise;
 mod reduce;
-mod scene;
+pub(crate) mod scene;
 mod tree;
 
 use ds4_ir::{Op, Value};

@@ -7,10 +7,20 @@ use ds4_ir::{Dim, Op, Value};
 use crate::kernel::{Access, Builder, ExtentRow, Kernel, MaskedId, Memory, Number, Type, Word};
 
 use super::axes::Axes;
+use super::body::Element;
 use super::decode::Tensor;
 use super::map::{LANES, for_each};
 use super::operand::{self, Operand};
 use super::scene::{Refusal, Scene};
+
+/// Loads an element.
+pub(super) fn load_element(b: &Builder, ty: Type, memory: Memory, at: Word) -> Element {
+    match ty {
+        Type::F32 => Element::F(b.load("key", memory, at)),
+        Type::Id => Element::Id(b.load("id", memory, at)),
+        _ => Element::I(b.load("id", memory, at)),
+    }
+}
 
 /// Loads an element and stores it elsewhere; `canonical` makes one NaN of all.
 fn copy_element(b: &Builder, ty: Type, from: (Memory, Word), to: (Memory, Word), canonical: bool) {

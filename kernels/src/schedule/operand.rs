@@ -11,30 +11,30 @@ use super::scene::{Refusal, Scene};
 
 /// An operand: memory, first element, strides in elements (rows for weights, whose last axis has none), and what a step adds.
 #[derive(Clone, Debug)]
-pub(super) struct Operand {
+pub(crate) struct Operand {
     /// The value.
-    pub(super) value: Value,
+    pub(crate) value: Value,
     /// Its type.
-    pub(super) ty: ValueType,
+    pub(crate) ty: ValueType,
     /// The memory.
-    pub(super) root: Root,
+    pub(crate) root: Root,
     /// First element or row.
-    pub(super) offset: u32,
+    pub(crate) offset: u32,
     /// Elements or rows between neighbours along each axis.
-    pub(super) strides: Vec<u32>,
+    pub(crate) strides: Vec<u32>,
     /// What a step adds to the offset.
-    pub(super) shifts: Vec<ExtentRow>,
+    pub(crate) shifts: Vec<ExtentRow>,
     /// Ids that select, where a gather is done by its reader.
-    pub(super) ids: Option<Box<Selection>>,
+    pub(crate) ids: Option<Box<Selection>>,
 }
 
 /// The ids of a gather done by its reader.
 #[derive(Clone, Debug)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     /// The ids, with strides along the operand's axes.
-    pub(super) ids: Operand,
+    pub(crate) ids: Operand,
     /// Elements or rows of the memory per unit of id.
-    pub(super) step: u32,
+    pub(crate) step: u32,
 }
 
 fn too_large() -> Refusal {
@@ -47,7 +47,7 @@ fn small(n: usize) -> Result<u32, Refusal> {
 
 impl Operand {
     /// The operand that `v` is.
-    pub(super) fn of(scene: &Scene<'_>, v: Value) -> Result<Operand, Refusal> {
+    pub(crate) fn of(scene: &Scene<'_>, v: Value) -> Result<Operand, Refusal> {
         let layout = scene.layout(v)?;
         match layout.root {
             Root::Gather(gather) => gathered(scene, v, gather, layout),
@@ -74,7 +74,7 @@ impl Operand {
     }
 
     /// The source of words.
-    pub(super) fn words(&self) -> Result<Source, Refusal> {
+    pub(crate) fn words(&self) -> Result<Source, Refusal> {
         match self.root {
             Root::Slot(v) => Ok(Source::Slot(v)),
             Root::State(s) => Ok(Source::State(s)),
@@ -84,7 +84,7 @@ impl Operand {
     }
 
     /// The type of its elements in memory.
-    pub(super) fn element(&self) -> Type {
+    pub(crate) fn element(&self) -> Type {
         match self.ty {
             ValueType::F32 => Type::F32,
             ValueType::ID => Type::Id,
@@ -93,24 +93,24 @@ impl Operand {
     }
 
     /// The argument that holds its words.
-    pub(super) fn memory(&self, b: &Builder, access: Access, name: &str) -> Result<Memory, Refusal> {
+    pub(crate) fn memory(&self, b: &Builder, access: Access, name: &str) -> Result<Memory, Refusal> {
         Ok(b.argument(self.words()?, self.element(), access, name))
     }
 
     /// The element where all indices are zero.
-    pub(super) fn first(&self, b: &Builder) -> Word {
+    pub(crate) fn first(&self, b: &Builder) -> Word {
         self.shifts.iter().fold(b.word(self.offset), |sum, &shift| b.add_int(sum, b.extent_value(shift)))
     }
 
     /// Strides of its ids along its axes; zeros if it has none.
-    pub(super) fn id_strides(&self) -> Vec<u32> {
+    pub(crate) fn id_strides(&self) -> Vec<u32> {
         self.ids.as_ref().map_or_else(|| vec![0; self.strides.len()], |s| s.ids.strides.clone())
     }
 }
 
 impl Selection {
     /// Runs `then` with what the id at `index` adds to the operand's offset, `otherwise` if it is masked.
-    pub(super) fn select(
+    pub(crate) fn select(
         &self,
         b: &Builder,
         index: Word,
@@ -145,7 +145,7 @@ fn shift(scene: &Scene<'_>, dim: Dim, stride: usize) -> Result<ExtentRow, Refusa
 }
 
 /// What one step along each axis of a gather's result means: elements of the source, and ids.
-pub(super) fn steps(scene: &Scene<'_>, gather: Value, source: &Operand, ids: &Operand) -> Vec<(u32, u32)> {
+pub(crate) fn steps(scene: &Scene<'_>, gather: Value, source: &Operand, ids: &Operand) -> Vec<(u32, u32)> {
     let attrs = scene.graph.attrs(gather);
     let (axis, batch) = (attrs[0] as usize, attrs[1] as usize);
     let front = (0..axis).map(|j| (source.strides[j], if j < batch { ids.strides[j] } else { 0 }));
@@ -155,7 +155,7 @@ pub(super) fn steps(scene: &Scene<'_>, gather: Value, source: &Operand, ids: &Op
 }
 
 /// The selection of a gather, its ids' strides those of the gather's own axes.
-pub(super) fn selection(scene: &Scene<'_>, gather: Value) -> Result<(Operand, Selection), Refusal> {
+pub(crate) fn selection(scene: &Scene<'_>, gather: Value) -> Result<(Operand, Selection), Refusal> {
     let args = scene.graph.args(gather);
     let (source, mut ids) = (Operand::of(scene, args[0])?, Operand::of(scene, args[1])?);
     for inner in [&source, &ids] {

@@ -56,17 +56,17 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     /// The layout of a value.
-    pub(super) fn layout(&self, v: Value) -> Result<&Layout, Refusal> {
+    pub(crate) fn layout(&self, v: Value) -> Result<&Layout, Refusal> {
         self.layouts[v.0 as usize].as_ref().ok_or(Refusal::Store(v))
     }
 
     /// Whether a value has memory: its own, or a place inside a concat's.
-    pub(super) fn is_stored(&self, v: Value) -> bool {
+    pub(crate) fn is_stored(&self, v: Value) -> bool {
         self.slots.binary_search_by_key(&v, |slot| slot.value).is_ok()
     }
 
     /// A constant dimension.
-    pub(super) fn constant(&self, dim: Dim) -> Option<u32> {
+    pub(crate) fn constant(&self, dim: Dim) -> Option<u32> {
         match DimOp::of(self.graph.dims[dim.0 as usize]) {
             Some(DimOp::Const(n)) => Some(n),
             _ => None,
@@ -74,7 +74,7 @@ impl Scene<'_> {
     }
 
     /// A dimension times a number.
-    pub(super) fn extent(&self, dim: Dim, times: u32) -> ExtentRow {
+    pub(crate) fn extent(&self, dim: Dim, times: u32) -> ExtentRow {
         match self.constant(dim) {
             Some(n) => ExtentRow { scalar: None, most: n, times, per: 1 },
             None => ExtentRow { scalar: Some(dim), most: dim_max(self.graph.dims, dim, self.bounds), times, per: 1 },
@@ -82,12 +82,12 @@ impl Scene<'_> {
     }
 
     /// The extents of a value's axes.
-    pub(super) fn extents(&self, v: Value) -> Vec<ExtentRow> {
+    pub(crate) fn extents(&self, v: Value) -> Vec<ExtentRow> {
         self.graph.dims_of(v).iter().map(|&d| self.extent(d, 1)).collect()
     }
 
     /// A builder for the kernel of a value, called after its span and operation.
-    pub(super) fn builder(&self, v: Value, lanes: u32) -> Builder {
+    pub(crate) fn builder(&self, v: Value, lanes: u32) -> Builder {
         let path = self.graph.span_path(self.graph.value_span[v.0 as usize]);
         let op = self.graph.op(v).name();
         let name = if path.is_empty() { format!("{op}.{v}") } else { format!("{path}.{op}.{v}") };

@@ -18,6 +18,7 @@ use crate::emit::{self, StepBlock};
 use crate::kernel::{Kernel, Source, verify};
 use crate::machine::{Cells, Check, LaneOrder, Machine, Numbers, Trap};
 use crate::read::{self, Fault, Reading};
+use crate::region::{self, Limits, Region, RegionPlan};
 use crate::schedule::{ScaleBlocks, Scene, kernels};
 use crate::weight_layout::{WeightLayout, packed};
 
@@ -58,11 +59,12 @@ pub(crate) const LANGUAGES: [Language; 3] = [
 ];
 
 /// A checkpoint in memory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Checkpoint {
     tensors: Vec<Stored>,
 }
 
+#[derive(Clone)]
 struct Stored {
     format: Format,
     len: usize,
@@ -200,6 +202,20 @@ pub(crate) struct Bench {
     scales: Vec<ScaleBlocks>,
     stored: Vec<Value>,
     slots: Vec<SlotRow>,
+    regions: Vec<Fused>,
+}
+
+/// Values of a graph that one kernel computes.
+#[derive(Clone, Debug)]
+pub(crate) struct Fused {
+    /// All of them, ascending.
+    pub(crate) values: Vec<Value>,
+    /// How the last one is split.
+    pub(crate) tiles: Vec<u32>,
+    /// Those with memory.
+    pub(crate) stored: Vec<Value>,
+    /// What a workgroup has.
+    pub(crate) limits: Limits,
 }
 
 /// What caught a planted fault.
@@ -218,6 +234,22 @@ pub(crate) enum Caught {
 /// Memory of all sources.
 pub(crate) type Memories = HashMap<Source, Cells<Numbers>>;
 
+impl Fused {
+    /// All values from one to another but leaves of the graph; those in `stored` have memory.
+    pub(crate) fn range(first: Value, last: Value, tiles: &[u32], stored: &[Value]) -> Fused {
+        let mut stored = stored.to_vec();
+        stored.sort();
+        let limits = Limits { workgroup_bytes: 16 << 10, lanes: 128 };
+        Fused { values: (first.0..=last.0).map(Value).collect(), tiles: tiles.to_vec(), stored, limits }
+    }
+
+    /// The same with workgroups of other size.
+    pub(crate) fn lanes(mut self, lanes: u32) -> Fused {
+        self.limits.lanes = lanes;
+        self
+    }
+}
+
 impl Bench {
     /// Every value has memory but leaves, views, writes and those of `unstored`.
     pub(crate) fn new(builder: Builder, checkpoint: Checkpoint, unstored: &[Value]) -> Bench {
@@ -232,8 +264,38 @@ impl Bench {
         views: &[Value],
         within: &[(Value, Value)],
     ) -> Bench {
-        let tables = builder.finish();
+        Bench::made(builder.finish(), checkpoint, (unstored, views, within), Vec::new())
+    }
+
+    /// Every value has memory but leaves, views, writes and those that regions compute and do not store.
+    pub(crate) fn fused(tables: &GraphTables, checkpoint: &Checkpoint, regions: Vec<Fused>) -> Bench {
+        Bench::fused_within(tables, checkpoint, regions, &[])
+    }
+
+    /// The same, and the first of each pair lies inside the concat that is the second.
+    pub(crate) fn fused_within(
+        tables: &GraphTables,
+        checkpoint: &Checkpoint,
+        regions: Vec<Fused>,
+        within: &[(Value, Value)],
+    ) -> Bench {
+        let inner = |fused: &Fused| -> Vec<Value> {
+            fused.values.iter().copied().filter(|v| !fused.stored.contains(v)).collect()
+        };
+        let unstored: Vec<Value> = regions.iter().flat_map(inner).collect();
+        let views: Vec<Value> = regions.iter().flat_map(|fused| fused.stored.clone()).collect();
+        Bench::made(tables.clone(), checkpoint.clone(), (&unstored, &views, within), regions)
+    }
+
+    fn made(
+        tables: GraphTables,
+        checkpoint: Checkpoint,
+        (unstored, views, within): (&[Value], &[Value], &[(Value, Value)]),
+        mut regions: Vec<Fused>,
+    ) -> Bench {
         let graph = tables.view();
+        let leaf = |v: &Value| matches!(graph.op(*v), Op::Weight | Op::Const | Op::Read);
+        regions.iter_mut().for_each(|fused| fused.values.retain(|v| !leaf(v)));
         if let Err(fault) = ds4_ir::verify::verify(&graph) {
             panic!("{fault}");
         }
@@ -250,10 +312,10 @@ impl Bench {
         let slots: Vec<SlotRow> = stored.iter().map(slot).collect();
         let layouts = layouts(&graph, bounds, &slots);
         let scales = checkpoint.tensors.iter().map(|t| t.blocks).collect();
-        Bench { tables, checkpoint, bounds, layouts, scales, stored, slots }
+        Bench { tables, checkpoint, bounds, layouts, scales, stored, slots, regions }
     }
 
-    fn graph(&self) -> Graph<'_> {
+    pub(crate) fn graph(&self) -> Graph<'_> {
         self.tables.view()
     }
 
@@ -267,8 +329,25 @@ impl Bench {
         }
     }
 
-    /// The kernels of a value.
+    /// The plan and the kernel of a region.
+    pub(crate) fn region(&self, fused: &Fused) -> Result<(RegionPlan, Kernel), region::Refusal> {
+        let region = Region { values: &fused.values, tiles: &fused.tiles };
+        let stored = |v: Value| fused.stored.contains(&v);
+        let plan = region::plan(&self.graph(), self.bounds, &region, &stored, fused.limits)?;
+        let kernel = region::kernel(&self.scene(), &region, &plan)?;
+        Ok((plan, kernel))
+    }
+
+    /// The kernels of a value; those of a region at its last value.
     pub(crate) fn kernels(&self, v: Value) -> Vec<Kernel> {
+        if let Some(fused) = self.regions.iter().find(|fused| fused.values.contains(&v)) {
+            if fused.values.last() != Some(&v) {
+                return Vec::new();
+            }
+            let (_, kernel) = self.region(fused).unwrap_or_else(|refusal| panic!("region of {v}: {refusal}"));
+            verify(&kernel).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{kernel:#?}", kernel.name));
+            return vec![kernel];
+        }
         let made = kernels(&self.scene(), v).unwrap_or_else(|refusal| panic!("{v}: {refusal}"));
         for kernel in &made {
             verify(kernel).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{kernel:#?}", kernel.name));
@@ -474,6 +553,22 @@ impl Bench {
             }
         }
         steps.last().into_iter().for_each(|&step| self.same_terms(kernels, &texts, step));
+    }
+
+    /// Runs these steps as kernels only, in both lane orders.
+    pub(crate) fn check_kernels(&self, steps: &[Step]) {
+        let kernels = self.all_kernels();
+        for &step in steps {
+            let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
+            let mut states = States::new(&self.graph());
+            let before = states.clone();
+            let expected = self.evaluate(&mut states, step, &tokens);
+            for order in LaneOrder::ALL {
+                let mut memories = self.memories(&before, &tokens);
+                let done = self.execute(&kernels, step, &mut memories, order);
+                self.same("kernels", done, &expected, &states, &memories);
+            }
+        }
     }
 
     /// Asserts that each kernel does the same operations on the same elements as its texts do.

@@ -1,0 +1,129 @@
+//! What a workgroup does, one step after the other.
+
+use ds4_ir::{Dim, Op};
+
+use super::arrays::Cells;
+use super::existence::{Existence, Facts, Kept, lead};
+use super::refusal::Refusal;
+use super::share::{Block, Share};
+
+/// A step: one value that all lanes compute, or several that one lane computes in locals.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    /// Places in the region's list.
+    pub(super) values: Vec<usize>,
+    /// Whether this is a chain of small values.
+    pub(super) chain: bool,
+    /// Whether lanes meet in front of it.
+    pub(super) barrier: bool,
+    /// Cells that it needs while it runs.
+    pub(super) scratch: Option<Cells>,
+}
+
+impl Step {
+    fn one(i: usize) -> Step {
+        Step { values: vec![i], chain: false, barrier: false, scratch: None }
+    }
+}
+
+/// A chain that grows while nothing outside reads it.
+struct Chain {
+    values: Vec<usize>,
+    lead: Option<Dim>,
+    number: u32,
+}
+
+/// The steps of a region in an order in which each reads what earlier ones computed.
+///
+/// # Errors
+/// A value has no schedule.
+pub(super) fn steps(facts: &Facts<'_>, existence: &Existence) -> Result<Vec<Step>, Refusal> {
+    let mut steps = Vec::new();
+    let mut open = Chain { values: Vec::new(), lead: None, number: 1 };
+    // The last chain that each value depends on.
+    let mut touched = vec![0u32; facts.region.values.len()];
+    for i in 0..facts.region.values.len() {
+        let v = facts.value(i);
+        let operands = facts.graph.args(v).iter().filter_map(|&a| facts.find(a));
+        let reads = operands.map(|at| touched[at]).max().unwrap_or(0);
+        let has_step = existence.kept[i] != Kept::No || existence.stored[i];
+        if existence.kept[i] == Kept::Small {
+            let lead = lead(facts, i);
+            if open.lead != lead {
+                close(&mut open, &mut steps);
+            }
+            open.lead = lead;
+            open.values.push(i);
+            touched[i] = open.number;
+            continue;
+        }
+        if has_step && reads == open.number {
+            close(&mut open, &mut steps);
+        }
+        if has_step && is_needed(facts, existence, i) {
+            check(facts, i)?;
+            steps.push(Step::one(i));
+        }
+        touched[i] = if existence.kept[i] == Kept::No { reads } else { 0 };
+    }
+    close(&mut open, &mut steps);
+    Ok(steps)
+}
+
+fn close(open: &mut Chain, steps: &mut Vec<Step>) {
+    open.number += 1;
+    let values = std::mem::take(&mut open.values);
+    match values[..] {
+        [] => {}
+        [i] => steps.push(Step::one(i)),
+        _ => steps.push(Step { values, chain: true, barrier: false, scratch: None }),
+    }
+}
+
+/// Whether anybody needs a value: a reader here, its slot, or its state.
+fn is_needed(facts: &Facts<'_>, existence: &Existence, i: usize) -> bool {
+    existence.is_read(i) || existence.stored[i] || facts.graph.op(facts.value(i)) == Op::Write
+}
+
+fn check(facts: &Facts<'_>, i: usize) -> Result<(), Refusal> {
+    let v = facts.value(i);
+    match facts.graph.op(v) {
+        Op::Reduce | Op::Product => Share::of(facts.graph, facts.bounds, v, facts.lanes).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+/// Barriers that a lane comes by.
+pub(super) fn barriers(facts: &Facts<'_>, steps: &[Step]) -> Result<u32, Refusal> {
+    let mut count = 0u32;
+    for step in steps {
+        count += u32::from(step.barrier);
+        let [i] = step.values[..] else { continue };
+        count = count.saturating_add(inner(facts, i)?);
+    }
+    Ok(count)
+}
+
+fn inner(facts: &Facts<'_>, i: usize) -> Result<u32, Refusal> {
+    let (graph, v) = (facts.graph, facts.value(i));
+    let space = facts.space(i);
+    let results = u32::try_from(space.count(graph.dims, facts.bounds)).unwrap_or(u32::MAX);
+    Ok(match graph.op(v) {
+        Op::Reduce | Op::Product => {
+            let share = Share::of(graph, facts.bounds, v, facts.lanes)?;
+            let block = match graph.op(v) {
+                Op::Product => Block::of(graph, facts.bounds, v, &space, share, facts.lanes),
+                _ => Block::ONE,
+            };
+            results.div_ceil(block.results() * share.trees(facts.lanes)).saturating_mul(share.barriers())
+        }
+        Op::TopK => results / graph.dims_of(v).last().map_or(1, |_| last_extent(facts, i)).max(1) * 66,
+        Op::ArgMax => results.saturating_mul(2),
+        _ => 0,
+    })
+}
+
+fn last_extent(facts: &Facts<'_>, i: usize) -> u32 {
+    let space = facts.space(i);
+    space.axes.len().checked_sub(1).and_then(|axis| space.local_constant(axis)).unwrap_or(1)
+}

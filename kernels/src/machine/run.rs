@@ -134,7 +134,9 @@ impl<'a, 'k, D: Domain> State<'a, 'k, D> {
             (space == Space::Workgroup, *count - 1)
         };
         let places = machine.kernel.memories.iter().map(|row| row.space).map(place).collect();
-        let log = |(cells, row): (&Cells<D>, &MemoryRow)| BufferLog::new(if row.access == Access::Read { 0 } else { cells.len() });
+        let log = |(cells, row): (&Cells<D>, &MemoryRow)| {
+            BufferLog::new(if row.access == Access::Read { 0 } else { cells.len() })
+        };
         let rows = machine.kernel.arguments().map(|(_, _, row)| row);
         let argument_logs = arguments.iter().zip(rows).map(log).collect();
         State {

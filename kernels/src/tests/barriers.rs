@@ -99,7 +99,8 @@ fn nothing_orders_workgroups() {
 #[test]
 fn a_text_says_what_a_barrier_orders() {
     let kernel = kernel(RIGHT);
-    for (language, fence) in LANGUAGES.iter().zip(["storageBarrier();", "fence.acq_rel.cta;", "__threadfence_block();"]) {
+    for (language, fence) in LANGUAGES.iter().zip(["storageBarrier();", "fence.acq_rel.cta;", "__threadfence_block();"])
+    {
         let text = (language.emit)(&kernel, &StepBlock::of([&kernel])).unwrap();
         assert_eq!(text.matches(fence).count(), 3);
         let without = (language.read)(&text.replacen(fence, "", 1)).unwrap();

@@ -45,7 +45,8 @@ fn a_removed_barrier_is_a_race() {
     let bench = sum_bench(501);
     let (kernels, last) = only(&bench);
     let kernel = &kernels[last];
-    let barriers: Vec<usize> = (0..kernel.stmts.len()).filter(|&at| matches!(kernel.stmts[at], Stmt::Barrier { .. })).collect();
+    let barriers: Vec<usize> =
+        (0..kernel.stmts.len()).filter(|&at| matches!(kernel.stmts[at], Stmt::Barrier { .. })).collect();
     assert!(barriers.len() >= 2);
     for language in &LANGUAGES {
         for &at in &barriers {

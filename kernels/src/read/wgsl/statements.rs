@@ -73,12 +73,7 @@ impl<'m> Reader<'m> {
 
     /// Reads a statement, together with the one behind it if the two are one: the first value of a loop's index and the loop,
     /// the two halves of a barrier that orders buffers. Then it is true.
-    fn joined(
-        &mut self,
-        statement: &'m Statement,
-        span: Span,
-        next: Option<&'m Statement>,
-    ) -> Result<bool, Fault> {
+    fn joined(&mut self, statement: &'m Statement, span: Span, next: Option<&'m Statement>) -> Result<bool, Fault> {
         if let (Statement::ControlBarrier(Barrier::STORAGE), Some(Statement::ControlBarrier(Barrier::WORK_GROUP))) =
             (statement, next)
         {

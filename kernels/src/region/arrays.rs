@@ -112,9 +112,10 @@ fn free(live: &[(Cells, usize)], pool: usize, count: u32) -> Cells {
 
 /// Pool and number of cells of a value.
 fn cells_wanted(facts: &Facts<'_>, existence: &Existence, i: usize) -> [Option<(usize, u32)>; 2] {
-    let count = u32::try_from(existence.elements(i)).unwrap_or(u32::MAX / 8);
+    // An array that is always empty has a cell, so that texts can name it.
+    let count = u32::try_from(existence.elements(i)).unwrap_or(u32::MAX / 8).max(1);
     match facts.graph.ty(facts.value(i)) {
-        Type::Q8 => [Some((WORDS, count / 4)), Some((FLOATS, count / 32))],
+        Type::Q8 => [Some((WORDS, count.div_ceil(4))), Some((FLOATS, count.div_ceil(32)))],
         Type::F32 => [Some((FLOATS, count)), None],
         Type::ID => [Some((IDS, count)), None],
         _ => [Some((WORDS, count)), None],

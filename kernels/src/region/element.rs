@@ -146,18 +146,23 @@ impl Emit<'_> {
             })
         };
         let mut inner = vec![Index::default(); theirs.len()];
+        // Axes of one position say nothing.
+        let several = |dims: &[Dim], axes: std::ops::Range<usize>| -> Vec<usize> {
+            axes.filter(|&axis| self.scene.constant(dims[axis]) != Some(1)).collect()
+        };
         for (source, target) in blocks(self.graph.dims, own, theirs) {
-            if let (1, 1) = (source.len(), target.len()) {
-                inner[target.start] = at[source.start].clone();
+            let (source, target) = (several(own, source), several(theirs, target));
+            if let ([from], [to]) = (&source[..], &target[..]) {
+                inner[*to] = at[*from].clone();
                 continue;
             }
             let mut number = Index::default();
-            for axis in source.clone() {
-                let outer = if axis == source.start { Index::default() } else { number.times(constant(own[axis])) };
+            for (turn, &axis) in source.iter().enumerate() {
+                let outer = if turn == 0 { Index::default() } else { number.times(constant(own[axis])) };
                 number = outer.plus(&at[axis]);
             }
-            for axis in target.clone().rev() {
-                if axis == target.start {
+            for (turn, &axis) in target.iter().enumerate().rev() {
+                if turn == 0 {
                     inner[axis] = number;
                     break;
                 }

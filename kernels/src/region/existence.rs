@@ -65,6 +65,8 @@ pub(super) struct Existence {
     pub(super) stored: Vec<bool>,
     elements: Vec<u64>,
     demand: Vec<u64>,
+    /// Whether a value of the region reads it, were it never so empty.
+    read: Vec<bool>,
     views: Vec<bool>,
 }
 
@@ -77,6 +79,7 @@ impl Existence {
             stored: stored.to_vec(),
             elements: vec![0; count],
             demand: vec![0; count],
+            read: vec![false; count],
             views: vec![false; count],
         };
         for i in (0..count).rev() {
@@ -135,7 +138,8 @@ impl Existence {
                 Op::Concat => computed.saturating_mul(self.elements[at]) / self.elements[i].max(1),
                 _ => computed,
             };
-            self.demand[at] = self.demand[at].saturating_add(each.max(u64::from(computed > 0)));
+            self.demand[at] = self.demand[at].saturating_add(each);
+            self.read[at] = true;
         }
     }
 
@@ -160,7 +164,7 @@ impl Existence {
 
     /// Whether a value of the region reads it.
     pub(super) fn is_read(&self, i: usize) -> bool {
-        self.demand[i] > 0
+        self.read[i]
     }
 
     /// The kept value with the largest array that could be computed where it is read instead.

@@ -29,7 +29,9 @@ impl Step {
 /// A chain that grows while nothing outside reads it.
 struct Chain {
     values: Vec<usize>,
-    lead: Option<Dim>,
+    /// What all its values share: the axis whose positions lanes take, and the axes of the grid that split them. A lane that
+    /// has all of a value cannot pick the element of its workgroup from its locals.
+    shared: (Option<Dim>, Vec<bool>),
     number: u32,
 }
 
@@ -39,7 +41,7 @@ struct Chain {
 /// A value has no schedule.
 pub(super) fn steps(facts: &Facts<'_>, existence: &Existence) -> Result<Vec<Step>, Refusal> {
     let mut steps = Vec::new();
-    let mut open = Chain { values: Vec::new(), lead: None, number: 1 };
+    let mut open = Chain { values: Vec::new(), shared: (None, Vec::new()), number: 1 };
     // The last chain that each value depends on.
     let mut touched = vec![0u32; facts.region.values.len()];
     for i in 0..facts.region.values.len() {
@@ -48,11 +50,11 @@ pub(super) fn steps(facts: &Facts<'_>, existence: &Existence) -> Result<Vec<Step
         let reads = operands.map(|at| touched[at]).max().unwrap_or(0);
         let has_step = existence.kept[i] != Kept::No || existence.stored[i];
         if existence.kept[i] == Kept::Small {
-            let lead = lead(facts, i);
-            if open.lead != lead {
+            let shared = (lead(facts, i), facts.locality.atoms_of(i));
+            if open.shared != shared {
                 close(&mut open, &mut steps);
             }
-            open.lead = lead;
+            open.shared = shared;
             open.values.push(i);
             touched[i] = open.number;
             continue;

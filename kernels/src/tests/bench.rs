@@ -344,7 +344,7 @@ impl Bench {
             if fused.values.last() != Some(&v) {
                 return Vec::new();
             }
-            let (_, kernel) = self.region(fused).unwrap_or_else(|refusal| panic!("region of {v}: {refusal}"));
+            let (_, kernel) = self.region(fused).unwrap_or_else(|refusal| panic!("region of {v} {fused:?}: {refusal}"));
             verify(&kernel).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{kernel:#?}", kernel.name));
             return vec![kernel];
         }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use ds4_compiler::fuse::Profile;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
 use indicatif::ProgressBar;
@@ -80,6 +81,9 @@ struct Models {
     /// Also feed 300 tokens, in one step and one by one
     #[arg(long)]
     long: bool,
+    /// Device profile by which values are fused, or off
+    #[arg(long, value_name = "NAME|off", default_value = "generic")]
+    fuse: String,
     /// The report as JSON
     #[arg(long)]
     json: bool,
@@ -207,9 +211,10 @@ impl Check {
 impl Models {
     fn run(&self) -> Result<bool, Diagnostic> {
         let feeds = if self.long { FEEDS.len() } else { SHORT_FEEDS };
+        let profile = (self.fuse != "off").then(|| Profile::find(&self.fuse)).transpose()?;
         let mut rows = Vec::new();
         for case in cases()? {
-            let row = compare_on(&self.device, &case, feeds)?;
+            let row = compare_on(&self.device, &case, profile.as_ref(), feeds)?;
             if !self.json {
                 print(row.text().trim_end())?;
             }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ds4_compiler::frame::Form;
+use ds4_compiler::fuse::Profile;
 use ds4_compiler::lower::Activations;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
@@ -52,18 +54,18 @@ pub fn cases() -> Result<Vec<Case>, Diagnostic> {
 }
 
 impl Case {
-    /// The plan, in `folder`, with kernels for these targets.
+    /// The plan, in `folder`, in this form.
     ///
     /// # Errors
     /// The checkpoint is missing or damaged, or the plan cannot be written.
-    pub fn plan(&self, folder: &Path, targets: &[Target]) -> Result<PathBuf, Diagnostic> {
+    pub fn plan(&self, folder: &Path, form: &Form<'_>) -> Result<PathBuf, Diagnostic> {
         let source = Source::open(self.path)?;
         let options = source.options(|o| {
             o.activations = Some(self.activations);
             o.context = o.context.min(512);
             o.prefill = LENGTHS[1] as u32;
         });
-        source.plan_for(folder, &options, targets)
+        source.plan_for(folder, &options, form)
     }
 
     /// The model on a device, or on the CPU if there is none.
@@ -168,20 +170,23 @@ pub struct Row {
     pub compared: Vec<Compared>,
 }
 
-/// Opens a device, puts a model onto it and compares with its stored hashes in the first `feeds` ways.
+/// Opens a device, puts a model onto it, fused as a profile says or not at all, and compares with its stored hashes in the first
+/// `feeds` ways.
 ///
 /// # Errors
 /// The device cannot be had or refuses, or a step fails.
-pub fn compare_on(device: &str, case: &Case, feeds: usize) -> Result<Row, Diagnostic> {
+pub fn compare_on(device: &str, case: &Case, fusion: Option<&Profile>, feeds: usize) -> Result<Row, Diagnostic> {
     let folder = tempfile::tempdir().map_err(no_folder)?;
     let begin = std::time::Instant::now();
     let backend = devices::open(device)?;
     let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
-    let mut session = case.session(&case.plan(folder.path(), &targets)?, backend)?;
+    let mut session = case.session(&case.plan(folder.path(), &Form { targets: &targets, fusion })?, backend)?;
     let opened = begin.elapsed().as_secs_f64();
     let compared = compare(case, &mut session, feeds)?;
     let facts = session.facts();
-    Ok(Row { model: case.name.clone(), device: facts.device.clone(), launches: facts.launches, opened, compared })
+    let fused = fusion.map_or(String::new(), |profile| format!(", fused for {}", profile.name));
+    let model = format!("{}{fused}", case.name);
+    Ok(Row { model, device: facts.device.clone(), launches: facts.launches, opened, compared })
 }
 
 impl Row {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use ds4_compiler::assemble::compile;
+use ds4_compiler::frame::Form;
 use ds4_compiler::lower::Options;
 use ds4_compiler::model::Model;
 use ds4_compiler::read::Checkpoint;
 use ds4_ir::Diagnostic;
 use ds4_ir::plan::write_plan;
-use ds4_kernels::Target;
 use ds4_runtime::session::{OpenOptions, Session};
 
 use crate::data;
@@ -55,15 +55,15 @@ impl Source {
         options
     }
 
-    /// Compiles to a plan in `folder`, for the CPU only, and gives its path.
+    /// Compiles to a plan in `folder`, for the CPU only and nothing fused, and gives its path.
     pub fn plan(&self, folder: &Path, options: &Options) -> Result<PathBuf, Diagnostic> {
-        self.plan_for(folder, options, &[])
+        self.plan_for(folder, options, &Form::default())
     }
 
-    /// The same with kernels for these targets.
-    pub fn plan_for(&self, folder: &Path, options: &Options, targets: &[Target]) -> Result<PathBuf, Diagnostic> {
+    /// The same in another form.
+    pub fn plan_for(&self, folder: &Path, options: &Options, form: &Form<'_>) -> Result<PathBuf, Diagnostic> {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        let compiled = compile(&self.checkpoint, &self.model, options, &path.to_string_lossy(), targets)?;
+        let compiled = compile(&self.checkpoint, &self.model, options, &path.to_string_lossy(), form)?;
         let plan = folder.join("model.ds4plan");
         write_plan(&plan, &compiled.graph, &compiled.plan)?;
         Ok(plan)

@@ -13,6 +13,7 @@ mod tools;
 
 use std::collections::BTreeSet;
 
+use ds4_compiler::frame::Form;
 use ds4_golden::models::cases;
 use ds4_ir::plan::PlanBytes;
 use ds4_kernels::Target;
@@ -24,7 +25,7 @@ fn texts(target: Target) -> Vec<String> {
     let mut texts = BTreeSet::new();
     for case in cases().unwrap() {
         let folder = tempfile::tempdir().unwrap();
-        let file = case.plan(folder.path(), &[target]).unwrap();
+        let file = case.plan(folder.path(), &Form { targets: &[target], fusion: None }).unwrap();
         let bytes = ds4_golden::aligned::Aligned::new(&std::fs::read(file).unwrap());
         let bytes = PlanBytes::open(bytes, &case.name).unwrap();
         let (_, plan) = bytes.tables().unwrap();

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use ds4_compiler::frame::Form;
+use ds4_compiler::fuse::Profile;
 use ds4_golden::models::{FEEDS, Hashes, LENGTHS, SHORT_FEEDS, cases, compare_on, logits_hash, store, stored};
 use ds4_golden::{devices, run};
 use ds4_ir::diagnostic::codes;
@@ -13,7 +15,7 @@ fn the_stored_hashes_are_the_cpus() {
     let mut found = Hashes::new();
     for case in cases().unwrap() {
         let folder = tempfile::tempdir().unwrap();
-        let mut session = case.session(&case.plan(folder.path(), &[]).unwrap(), None).unwrap();
+        let mut session = case.session(&case.plan(folder.path(), &Form::default()).unwrap(), None).unwrap();
         let tokens = case.tokens().unwrap();
         for length in LENGTHS {
             let hash = logits_hash(&mut session, &tokens[..length], &[length]).unwrap();
@@ -24,6 +26,25 @@ fn the_stored_hashes_are_the_cpus() {
         store(&found).unwrap();
     }
     assert_eq!(found, stored().unwrap());
+}
+
+/// The profile by which most plans here are fused.
+fn generic() -> Profile {
+    Profile::find("generic").unwrap()
+}
+
+/// Fused and unfused plans have the same bits on the CPU, whatever device they were fused for: one step, one by one, and widths of
+/// one to eight.
+#[test]
+fn fused_plans_have_the_bits_of_unfused_ones() {
+    for case in cases().unwrap() {
+        for name in Profile::names() {
+            let profile = Profile::find(name).unwrap();
+            let row = compare_on("cpu", &case, Some(&profile), SHORT_FEEDS).unwrap();
+            println!("{}", row.text());
+            assert_eq!(row.failed(), 0, "{}", row.text());
+        }
+    }
 }
 
 /// Whether there is a Vulkan device; CI has one.
@@ -47,9 +68,11 @@ fn wgpu_has_the_cpus_bits() {
     }
     for case in cases().unwrap() {
         let long = ["tiny-a f32", "tiny-k q8"].contains(&case.name.as_str());
-        let row = compare_on("wgpu", &case, if long { FEEDS.len() } else { SHORT_FEEDS }).unwrap();
-        println!("{}", row.text());
-        assert_eq!(row.failed(), 0, "{}", row.text());
+        for fusion in [Some(&generic()), None] {
+            let row = compare_on("wgpu", &case, fusion, if long { FEEDS.len() } else { SHORT_FEEDS }).unwrap();
+            println!("{}", row.text());
+            assert_eq!(row.failed(), 0, "{}", row.text());
+        }
     }
 }
 
@@ -69,7 +92,7 @@ fn wgpu_generates_the_greedy_texts() {
     };
     let case = cases().unwrap().into_iter().find(|case| case.name == "kjv-9m-q8 f32").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let plan = case.plan(folder.path(), &[Target::Wgsl]).unwrap();
+    let plan = case.plan(folder.path(), &Form { targets: &[Target::Wgsl], fusion: Some(&generic()) }).unwrap();
     let mut session = case.session(&plan, devices::open("wgpu").unwrap()).unwrap();
     let mut compared = 0;
     for text in expected["q8"]["greedy"].as_array().unwrap() {
@@ -88,7 +111,7 @@ fn wgpu_generates_the_greedy_texts() {
 fn machine_has_the_cpus_bits(target: Target) {
     for case in cases().unwrap().into_iter().filter(|case| case.path.starts_with("oracle")) {
         let folder = tempfile::tempdir().unwrap();
-        let plan = case.plan(folder.path(), &[target]).unwrap();
+        let plan = case.plan(folder.path(), &Form { targets: &[target], fusion: Some(&generic()) }).unwrap();
         let tokens = &case.tokens().unwrap()[..4];
         let wanted = logits_hash(&mut case.session(&plan, None).unwrap(), tokens, &[4]).unwrap();
         let device = devices::open(&format!("machine:{}", target.name())).unwrap();
@@ -120,7 +143,7 @@ fn taps_of_a_device_are_the_cpus() {
     for name in ["tiny-a gguf f32", "tiny-m q8"] {
         let case = cases().unwrap().into_iter().find(|case| case.name == name).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let plan = case.plan(folder.path(), &[Target::Ptx]).unwrap();
+        let plan = case.plan(folder.path(), &Form { targets: &[Target::Ptx], fusion: Some(&generic()) }).unwrap();
         let tokens = case.tokens().unwrap();
         let mut sessions =
             [None, devices::open("machine:ptx").unwrap()].map(|device| case.session(&plan, device).unwrap());

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use ds4_compiler::assemble::{compile, remembered_path};
+use ds4_compiler::frame::Form;
 use ds4_golden::aligned::Aligned;
 use ds4_golden::run::Source;
 use ds4_ir::plan::PlanBytes;
@@ -14,7 +15,8 @@ use ds4_kernels::Target;
 fn bytes_of(path: &str, targets: &[Target]) -> Vec<u8> {
     let source = Source::open(path).unwrap();
     let options = source.options(|_| ());
-    let compiled = compile(&source.checkpoint, &source.model, &options, "model.gguf", targets).unwrap();
+    let compiled =
+        compile(&source.checkpoint, &source.model, &options, "model.gguf", &Form { targets, fusion: None }).unwrap();
     plan_bytes(&compiled.graph, &compiled.plan)
 }
 
@@ -53,7 +55,9 @@ fn any_context_has_kernels() {
             o.prefill = context.min(o.prefill);
             o.columns = context.min(o.columns);
         });
-        let compiled = compile(&source.checkpoint, &source.model, &options, "m", &Target::ALL).unwrap();
+        let compiled =
+            compile(&source.checkpoint, &source.model, &options, "m", &Form { targets: &Target::ALL, fusion: None })
+                .unwrap();
         let bytes = plan_bytes(&compiled.graph, &compiled.plan);
         PlanBytes::open(Aligned::new(&bytes), "p").unwrap().verified().map(|_| ()).unwrap();
     }

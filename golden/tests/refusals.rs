@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use ds4_compiler::frame::Form;
 use ds4_golden::machine_device::MachineDevice;
 use ds4_golden::models::{Case, cases};
 use ds4_ir::Diagnostic;
@@ -47,7 +48,7 @@ impl Backend for Toy {
 
 fn refusal(case: &Case, compiled: Target, wanted: Target, limits: Limits) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let plan = case.plan(folder.path(), &[compiled]).unwrap();
+    let plan = case.plan(folder.path(), &Form { targets: &[compiled], fusion: None }).unwrap();
     let toy = Toy { inner: MachineDevice::new(wanted, LaneOrder::Ascending), limits };
     case.session(&plan, Some(Box::new(toy))).unwrap_err().to_string()
 }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use ds4_compiler::assemble::compile;
+use ds4_compiler::frame::Form;
 use ds4_compiler::lower::Options;
 use ds4_compiler::model::Model;
 use ds4_golden::run::{self, Source, session};
@@ -34,7 +35,14 @@ fn plan_of(model_path: &Path, folder: &Path) -> PathBuf {
     let model = Model::read(&checkpoint).unwrap();
     let options = Options::for_model(&model.architecture);
     let targets = [ds4_kernels::Target::Wgsl];
-    let compiled = compile(&checkpoint, &model, &options, &model_path.to_string_lossy(), &targets).unwrap();
+    let compiled = compile(
+        &checkpoint,
+        &model,
+        &options,
+        &model_path.to_string_lossy(),
+        &Form { targets: &targets, fusion: None },
+    )
+    .unwrap();
     let plan = folder.join("damaged.ds4plan");
     write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
     plan
@@ -120,7 +128,7 @@ fn contents_are_compared_on_demand() {
     let checkpoint = ds4_compiler::read::open(&model).unwrap();
     let described = Model::read(&checkpoint).unwrap();
     let options = Options::for_model(&described.architecture);
-    let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy(), &[]).unwrap();
+    let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy(), &Form::default()).unwrap();
     let plan = folder.path().join("model.ds4plan");
     write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
     let open = |path: &Path| {

@@ -3,6 +3,7 @@
 //! Exit codes: 0, 1 for a diagnostic, 2 for wrong usage.
 
 mod compile;
+mod explain;
 mod fuse;
 mod ir;
 mod report;
@@ -50,6 +51,8 @@ enum Command {
     Ir(ir::Ir),
     /// Fuses a value graph that is given as IR text, and prints its launches.
     Fuse(fuse::Fuse),
+    /// Explains what is computed together, by which rule, and what that saves.
+    Explain(explain::Explain),
 }
 
 /// Options that decide the graph.
@@ -186,6 +189,7 @@ pub fn run() -> ExitCode {
         Command::Show(command) => command.run(),
         Command::Ir(command) => command.run(),
         Command::Fuse(command) => command.run(),
+        Command::Explain(command) => command.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,6 +11,7 @@ pub mod path;
 pub mod profile;
 pub mod regions;
 mod signature;
+mod why_not;
 
 use ds4_ir::Bounds;
 use ds4_ir::graph::{Graph, Value};
@@ -19,17 +20,17 @@ use cost::Scene;
 use nodes::Nodes;
 pub use path::{Found, Launch};
 pub use profile::Profile;
+pub use why_not::{Answer, why_not};
 
 /// The launches of a graph at an entry point.
 pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile) -> Found {
     let nodes = Nodes::of(graph);
     let scene = Scene::new(*graph, &nodes, bounds, profile);
-    path::shortest(&scene, &levels(&scene))
+    path::shortest(&scene, &levels(&scene, &depth::depths(&scene)))
 }
 
 /// The nodes of each depth.
-fn levels(scene: &Scene<'_>) -> Vec<Vec<Value>> {
-    let depths = depth::depths(scene);
+fn levels(scene: &Scene<'_>, depths: &[u32]) -> Vec<Vec<Value>> {
     let mut levels: Vec<Vec<Value>> = Vec::new();
     for v in scene.graph.values().filter(|&v| scene.nodes.is_node(v)) {
         let depth = depths[v.0 as usize] as usize;

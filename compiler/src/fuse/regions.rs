@@ -56,6 +56,20 @@ pub enum Unfit {
     },
 }
 
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unfit::Order { needed, by } => {
+                write!(f, "{needed} is complete before {by} is computed: a state is written in place")
+            }
+            Unfit::Region(why) => why.fmt(f),
+            Unfit::Arguments { wanted, available } => {
+                write!(f, "{wanted} buffers would be bound at once, {available} can be")
+            }
+        }
+    }
+}
+
 /// The regions of a launch that computes exactly these nodes, ascending.
 ///
 /// Nodes that depend on each other inside the set share a region. Where one region does not serve all of its last values, each

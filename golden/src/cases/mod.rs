@@ -27,7 +27,7 @@ mod stored;
 mod views;
 mod widen;
 
-use ds4_compiler::frame::{Frame, assemble};
+use ds4_compiler::frame::{Form, Frame, assemble};
 use ds4_ir::diagnostic::codes;
 use ds4_ir::eval::{Evaluator, Fault, States, Tensor};
 use ds4_ir::plan::PlanTables;
@@ -126,7 +126,7 @@ impl Case {
             weights: self.weights.weights(),
             context: self.bounds.context,
             entries: &[("step", self.bounds.columns)],
-            targets,
+            form: Form { targets, fusion: None },
         };
         let plan = assemble(&graph, &frame)?;
         ds4_ir::plan::check::check(&graph, &plan.view()).map_err(faulty)?;

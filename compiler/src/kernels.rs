@@ -15,7 +15,7 @@ use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, Kerne
 use ds4_ir::{Bounds, Diagnostic, Place};
 use ds4_kernels::Target;
 use ds4_kernels::emit::{StepBlock, entry_point};
-use ds4_kernels::kernel::{Access, Kernel, Source, Space, Stmt};
+use ds4_kernels::kernel::{Access, Kernel, Part, Source, Space, Stmt};
 use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
 use ds4_kernels::weight_layout::WeightLayout;
 
@@ -166,7 +166,9 @@ fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
         times: row.times,
         per: row.per,
     };
-    let axes: Vec<ExtentRow> = kernel.grid.iter().map(|e| extent(&kernel.extents[e.0 as usize])).collect();
+    let axes =
+        |part: &Part| -> Vec<ExtentRow> { part.grid.iter().map(|e| extent(&kernel.extents[e.0 as usize])).collect() };
+    let parts: Vec<Run> = kernel.parts.iter().map(|part| Run::push(&mut plan.extents, &axes(part))).collect();
     let exchange = kernel.stmts.iter().map(|stmt| match *stmt {
         Stmt::Shuffle { width, .. } => width,
         _ => 0,
@@ -180,7 +182,7 @@ fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
         exchange: exchange.max().unwrap_or(0),
         arguments: kernel.arguments().count() as u32,
         written: written(kernel),
-        grid: Run::push(&mut plan.extents, &axes),
+        grid: Run::push(&mut plan.grid_parts, &parts),
     };
     plan.kernels.push(row);
 }

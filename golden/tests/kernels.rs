@@ -16,7 +16,7 @@ use ds4_golden::machine_device::MachineDevice;
 use ds4_golden::report::Table;
 use ds4_golden::shared::Shared;
 use ds4_ir::diagnostic::codes;
-use ds4_ir::{Diagnostic, Format, Op, ReduceKind, ScalarOp, Tree, Type};
+use ds4_ir::{Diagnostic, Format, Op, ReduceKind, Run, ScalarOp, Tree, Type};
 use ds4_kernels::Target;
 use ds4_kernels::kernel::MOST_GROUPS;
 use ds4_kernels::machine::LaneOrder;
@@ -121,8 +121,11 @@ fn large_grids_are_folded() {
         let tables = case.plan(&[Target::Wgsl]).unwrap();
         let plan = tables.view();
         let groups = plan.kernels.iter().map(|kernel| {
-            let axes = kernel.grid.of(plan.extents).iter();
-            axes.map(|row| u64::from((row.times * row.most).div_ceil(row.per))).product::<u64>()
+            let parts = kernel.grid.of(plan.grid_parts).iter();
+            let axes = |part: &Run| {
+                part.of(plan.extents).iter().map(|row| u64::from((row.times * row.most).div_ceil(row.per)))
+            };
+            parts.map(|part| axes(part).product::<u64>()).sum::<u64>()
         });
         assert!(groups.max() > Some(MOST_GROUPS.into()), "{}", case.family);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::entity::Run;
 use crate::graph::Graph;
 use crate::op::Type;
 use crate::plan::check::{ensure, in_pool};
@@ -42,7 +43,14 @@ pub(super) fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), St
 }
 
 fn check_grid(plan: &Plan<'_>, kernel: &KernelRow) -> Option<()> {
-    let axes = in_pool(kernel.grid, plan.extents.len()).then(|| kernel.grid.of(plan.extents))?;
+    let parts = in_pool(kernel.grid, plan.grid_parts.len()).then(|| kernel.grid.of(plan.grid_parts))?;
+    let groups = parts.iter().try_fold(0u64, |groups, &part| groups.checked_add(check_part(plan, part)?))?;
+    (!parts.is_empty() && groups <= MOST_GROUPS).then_some(())
+}
+
+/// The largest number of workgroups of a part.
+fn check_part(plan: &Plan<'_>, part: Run) -> Option<u64> {
+    let axes = in_pool(part, plan.extents.len()).then(|| part.of(plan.extents))?;
     let words = 2 + plan.step_dims.len() as u32;
     let mut groups = 1u64;
     for &ExtentRow { word, most, times, per } in axes {
@@ -51,7 +59,7 @@ fn check_grid(plan: &Plan<'_>, kernel: &KernelRow) -> Option<()> {
         }
         groups = groups.checked_mul(most.checked_mul(times)?.div_ceil(per).max(1).into())?;
     }
-    (groups <= MOST_GROUPS).then_some(())
+    Some(groups)
 }
 
 /// Checks the fields of weight `index`: they take every byte of a block once.
@@ -93,7 +101,10 @@ fn check_dispatch(graph: &Graph<'_>, plan: &Plan<'_>, dispatch: &DispatchRow, sl
     let may_write =
         |row: &BindingRow| matches!(row.kind, binding::SLOT | binding::CODES | binding::SCALES | binding::STATE);
     let known = known && (0..32).zip(bindings).all(|(i, row)| kernel.written >> i & 1 == 0 || may_write(row));
-    (bindings.len() == kernel.arguments as usize && known).then_some(())
+    // What a kernel writes is no other argument of it: languages may take arguments to be apart.
+    let places: BTreeSet<(u32, u32)> = bindings.iter().map(|row| (row.kind, row.id)).collect();
+    let apart = places.len() == bindings.len();
+    (bindings.len() == kernel.arguments as usize && known && apart).then_some(())
 }
 
 fn check_binding(graph: &Graph<'_>, row: &BindingRow, slots: &[SlotRow]) -> Option<()> {

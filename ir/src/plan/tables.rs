@@ -177,7 +177,7 @@ pub struct KernelRow {
     pub arguments: u32,
     /// A bit for each argument that it writes, the first one lowest.
     pub written: u32,
-    /// Axes of its grid, slowest first, in `extents`.
+    /// The parts of its grid, in `grid_parts`: the first workgroups do the first part's work, then come those of the second.
     pub grid: Run,
 }
 
@@ -258,7 +258,7 @@ crate::tables! {
     240 step_dims: Dim;
     /// Kernels.
     241 kernels: KernelRow;
-    /// Axes of all grids.
+    /// Axes of all parts of grids.
     242 extents: ExtentRow;
     /// Names of the targets that each kernel has a text for.
     243 targets: Text;
@@ -270,6 +270,8 @@ crate::tables! {
     246 dispatches: DispatchRow;
     /// Bindings of all uses.
     247 bindings: BindingRow;
+    /// Parts of grids: their axes, slowest first, in `extents`.
+    249 grid_parts: Run;
 }
 
 impl<'a> Plan<'a> {

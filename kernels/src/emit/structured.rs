@@ -1,6 +1,6 @@
 //! The walk over a kernel for languages with blocks and expressions.
 
-use crate::kernel::{Block, Expr, ExtentRow, Kernel, Local, Memory, Operator, Stmt, Type};
+use crate::kernel::{Block, Expr, Extent, ExtentRow, Kernel, Local, Memory, Operator, Part, Stmt, Type};
 
 use super::StepBlock;
 use super::names::Names;
@@ -77,15 +77,14 @@ pub fn write(kernel: &Kernel, dialect: &dyn Dialect, block: &StepBlock, number: 
         memories,
         locals: vec![String::new(); kernel.locals.len()],
         extents: vec![String::new(); kernel.extents.len()],
-        groups: vec![String::new(); kernel.grid.len()],
+        groups: Vec::new(),
         uses: vec![0; kernel.exprs.len()],
         named: vec![None; kernel.exprs.len()],
         text: String::new(),
         depth: 1,
     };
     writer.extents()?;
-    writer.groups(number);
-    writer.block_lines(kernel.body);
+    writer.parts(number);
     Some(Pieces { memories: writer.memories, body: writer.text })
 }
 
@@ -97,6 +96,7 @@ struct Writer<'a> {
     memories: Vec<String>,
     locals: Vec<String>,
     extents: Vec<String>,
+    /// Coordinates in the part that is being written.
     groups: Vec<String>,
     /// Uses of each expression within the statement that is being written.
     uses: Vec<u32>,
@@ -145,22 +145,78 @@ impl Writer<'_> {
         Some(value)
     }
 
-    /// The coordinates of the workgroup: its number split by the grid's axes; workgroups behind the last leave.
-    fn groups(&mut self, number: &str) {
+    fn parts(&mut self, number: &str) {
+        let kernel = self.kernel;
+        match &kernel.parts[..] {
+            [part] => {
+                let total = self.product(&part.grid);
+                let beyond = negation(self.dialect, Operator::Below, &[number.to_string(), total]);
+                self.line(&format!("if {} {{ {} }}", self.dialect.condition(&beyond), self.dialect.leave()));
+                self.part(part, number);
+            }
+            parts => self.side_by_side(parts, number),
+        }
+    }
+
+    /// Parts beside each other: the workgroups that come before are taken off the number one part after the other; those
+    /// behind the last have nothing to do.
+    fn side_by_side(&mut self, parts: &[Part], number: &str) {
         let d = self.dialect;
-        let grid = self.kernel.grid.clone();
-        let extent = |w: &Self, axis: usize| w.extents[grid[axis].0 as usize].clone();
-        let product = |x: String, y: String| d.operator(Operator::MulInt, &[x, y]);
-        let total = (0..grid.len()).map(|axis| extent(self, axis)).reduce(product).unwrap_or_else(|| d.word(1));
-        let beyond = negation(d, Operator::Below, &[number.to_string(), total]);
-        self.line(&format!("if {} {{ {} }}", d.condition(&beyond), d.leave()));
+        let counts: Vec<String> = parts.iter().enumerate().map(|(i, part)| self.part_count(part, i)).collect();
+        let mut number = number.to_string();
+        for (i, (part, count)) in parts.iter().zip(counts).enumerate() {
+            let here = d.operator(Operator::Below, &[number.clone(), count.clone()]);
+            self.line(&format!("if {} {{", d.condition(&here)));
+            self.depth += 1;
+            self.part(part, &number);
+            self.depth -= 1;
+            if i + 1 < parts.len() {
+                self.line("} else {");
+                self.depth += 1;
+                let next = self.names.unique(&format!("number{}", i + 1));
+                let rest = d.operator(Operator::SubInt, &[number, count]);
+                self.line(&d.bind(Type::Word, &next, bare(&rest)));
+                number = next;
+            }
+        }
+        for _ in 1..parts.len() {
+            self.line("}");
+            self.depth -= 1;
+        }
+        self.line("}");
+    }
+
+    /// The number of a part's workgroups, named if it takes a product.
+    fn part_count(&mut self, part: &Part, number: usize) -> String {
+        if let Some(count) = constant_count(self.kernel, part) {
+            return self.dialect.word(count);
+        }
+        let count = self.product(&part.grid);
+        if part.grid.len() == 1 {
+            return count;
+        }
+        let name = self.names.unique(&format!("count{number}"));
+        self.line(&self.dialect.bind(Type::Word, &name, bare(&count)));
+        name
+    }
+
+    fn product(&self, grid: &[Extent]) -> String {
+        let axes = grid.iter().map(|e| self.extents[e.0 as usize].clone());
+        let product = axes.reduce(|x, y| self.dialect.operator(Operator::MulInt, &[x, y]));
+        product.unwrap_or_else(|| self.dialect.word(1))
+    }
+
+    /// The coordinates of a workgroup, its number in the part split by the part's axes, and what it does.
+    fn part(&mut self, part: &Part, number: &str) {
+        let d = self.dialect;
+        self.groups = vec![String::new(); part.grid.len()];
         let mut rest = number.to_string();
-        for axis in (0..grid.len()).rev() {
+        for axis in (0..part.grid.len()).rev() {
             if axis == 0 {
-                self.groups[0] = rest.clone();
+                self.groups[0] = rest;
                 break;
             }
-            let by = extent(self, axis);
+            let by = self.extents[part.grid[axis].0 as usize].clone();
             let name = self.names.unique(&format!("group{axis}"));
             let at = d.operator(Operator::RemInt, &[rest.clone(), by.clone()]);
             self.line(&d.bind(Type::Word, &name, bare(&at)));
@@ -170,6 +226,7 @@ impl Writer<'_> {
             self.line(&d.bind(Type::Word, &outer, bare(&outside)));
             rest = outer;
         }
+        self.block_lines(part.body);
     }
 
     fn block_lines(&mut self, block: Block) {
@@ -345,6 +402,12 @@ impl Writer<'_> {
         self.named[x.0 as usize] = Some(name.clone());
         name
     }
+}
+
+/// The number of a part's workgroups, if no step changes it.
+pub(super) fn constant_count(kernel: &Kernel, part: &Part) -> Option<u32> {
+    let mut axes = part.grid.iter().map(|e| kernel.extents[e.0 as usize].is_constant());
+    axes.try_fold(1u32, |count, axis| Some(count.wrapping_mul(axis?)))
 }
 
 /// Operands of no text, for asking whether a language has an operator.

@@ -9,7 +9,7 @@ use ds4_ir::{Run, Value};
 use super::extent::ExtentRow;
 use super::operator::{Operator, Type};
 use super::tables::{
-    Access, Block, Expr, ExprRow, Extent, Kernel, Local, LocalRow, Memory, MemoryRow, Source, Space, Stmt,
+    Access, Block, Expr, ExprRow, Extent, Kernel, Local, LocalRow, Memory, MemoryRow, Part, Source, Space, Stmt,
 };
 
 /// An expression whose type the Rust compiler knows.
@@ -64,6 +64,7 @@ pub struct Builder {
 
 struct Inner {
     kernel: Kernel,
+    grid: Vec<Extent>,
     ids: HashMap<ExprRow, Expr>,
     extents: HashMap<ExtentRow, Extent>,
     /// Statements of the blocks that are being made, the innermost last.
@@ -74,7 +75,8 @@ impl Builder {
     /// A kernel with workgroups of `lanes` lanes.
     pub fn new(name: &str, values: &[Value], lanes: u32) -> Builder {
         let kernel = Kernel::empty(name, values, lanes);
-        let inner = Inner { kernel, ids: HashMap::new(), extents: HashMap::new(), open: vec![Vec::new()] };
+        let (grid, ids, extents) = (Vec::new(), HashMap::new(), HashMap::new());
+        let inner = Inner { kernel, grid, ids, extents, open: vec![Vec::new()] };
         Builder { inner: RefCell::new(inner) }
     }
 
@@ -87,7 +89,9 @@ impl Builder {
     pub fn finish(self) -> Kernel {
         let mut inner = self.inner.into_inner();
         let body = inner.open.pop().unwrap_or_default();
-        inner.kernel.body = inner.close(body);
+        let body = inner.close(body);
+        let grid = std::mem::take(&mut inner.grid);
+        inner.kernel.parts = vec![Part { grid, body }];
         inner.kernel
     }
 
@@ -163,7 +167,7 @@ impl Builder {
     pub fn group(&self, extent: ExtentRow) -> Word {
         let extent = self.extent(extent);
         let axis = {
-            let grid = &mut self.inner.borrow_mut().kernel.grid;
+            let grid = &mut self.inner.borrow_mut().grid;
             grid.push(extent);
             grid.len() as u32 - 1
         };

@@ -45,20 +45,21 @@ impl ExtentRow {
     }
 }
 
-/// A grid in one step: the number of workgroups along each axis, slowest first.
+/// A grid in one step: for each part of the kernel the number of workgroups along each axis, slowest first.
 ///
-/// A dispatch has few axes of at most [`MOST_GROUPS`] workgroups, so the grid is flattened and folded: workgroup `(x, y)` of
-/// the dispatch is the grid's number `x + y * width`, and those at and beyond the total have nothing to do.
+/// A dispatch has few axes of at most [`MOST_GROUPS`] workgroups, so the parts are laid one behind the other and folded:
+/// workgroup `(x, y)` of the dispatch is the grid's number `x + y * width`, and those at and beyond the total have nothing to
+/// do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grid {
-    /// Extent of each axis.
-    pub axes: Vec<u32>,
+    /// Extents of the axes of each part.
+    pub parts: Vec<Vec<u32>>,
 }
 
 impl Grid {
     /// Number of workgroups.
     pub fn total(&self) -> u64 {
-        self.axes.iter().map(|&n| u64::from(n)).product()
+        self.parts.iter().map(|axes| count(axes)).fold(0, u64::saturating_add)
     }
 
     /// Width and height of the dispatch, `None` if not even folded axes hold the grid. An empty grid needs no dispatch.
@@ -69,24 +70,40 @@ impl Grid {
         Some((u32::try_from(width).ok()?, u32::try_from(height).ok().filter(|&h| h <= MOST_GROUPS)?))
     }
 
-    /// The coordinates of a number below the total.
-    pub fn coordinates(&self, mut number: u64) -> Vec<u32> {
-        let mut at = vec![0; self.axes.len()];
-        for (i, &n) in at.iter_mut().zip(&self.axes).rev() {
-            *i = (number % u64::from(n)) as u32;
-            number /= u64::from(n);
+    /// The part that a number belongs to, and its coordinates there; `None` at and beyond the total.
+    pub fn place(&self, mut number: u64) -> Option<(usize, Vec<u32>)> {
+        for (part, axes) in self.parts.iter().enumerate() {
+            let count = count(axes);
+            if number < count {
+                return Some((part, coordinates(axes, number)));
+            }
+            number -= count;
         }
-        at
+        None
     }
 }
 
-/// The extents of a grid's axes in a step; `scalar` gives the value of a dimension.
-pub fn grid(extents: &[ExtentRow], axes: &[Extent], scalar: &dyn Fn(Dim) -> u32) -> Option<Grid> {
+/// Number of workgroups of a part.
+fn count(axes: &[u32]) -> u64 {
+    axes.iter().fold(1, |count, &n| count.saturating_mul(n.into()))
+}
+
+fn coordinates(axes: &[u32], mut number: u64) -> Vec<u32> {
+    let mut at = vec![0; axes.len()];
+    for (i, &n) in at.iter_mut().zip(axes).rev() {
+        *i = (number % u64::from(n)) as u32;
+        number /= u64::from(n);
+    }
+    at
+}
+
+/// The extents of a part's axes in a step; `scalar` gives the value of a dimension.
+pub(super) fn axes(extents: &[ExtentRow], axes: &[Extent], scalar: &dyn Fn(Dim) -> u32) -> Option<Vec<u32>> {
     let value = |&e: &Extent| {
         let row = extents.get(e.0 as usize)?;
         row.value(row.scalar.map_or(row.most, scalar))
     };
-    Some(Grid { axes: axes.iter().map(value).collect::<Option<_>>()? })
+    axes.iter().map(value).collect()
 }
 
 #[cfg(test)]
@@ -104,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_large_grid_is_folded() {
-        let folded = |axes: &[u32]| Grid { axes: axes.to_vec() }.folded();
+        let folded = |axes: &[u32]| Grid { parts: vec![axes.to_vec()] }.folded();
         assert_eq!(folded(&[65_535]), Some((65_535, 1)));
         assert_eq!(folded(&[65_536]), Some((32_768, 2)));
         assert_eq!(folded(&[3, 65_535]), Some((65_535, 3)));
@@ -112,6 +129,17 @@ mod tests {
         assert_eq!(folded(&[u32::MAX, 2]), None);
         let (width, height) = folded(&[1000, 1001]).unwrap();
         assert!(u64::from(width) * u64::from(height) >= 1_001_000 && width <= MOST_GROUPS);
-        assert_eq!(Grid { axes: vec![4, 3, 5] }.coordinates(3 * 15 + 2 * 5 + 4), [3, 2, 4]);
+        assert_eq!(Grid { parts: vec![vec![65_000], vec![3, 200]] }.folded(), Some((32_800, 2)));
+    }
+
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        let grid = Grid { parts: vec![vec![2, 3], vec![4, 0], vec![], vec![4, 3, 5]] };
+        assert_eq!(grid.total(), 67);
+        assert_eq!(grid.place(5), Some((0, vec![1, 2])));
+        assert_eq!(grid.place(6), Some((2, vec![])));
+        assert_eq!(grid.place(7), Some((3, vec![0, 0, 0])));
+        assert_eq!(grid.place(7 + 3 * 15 + 2 * 5 + 4), Some((3, vec![3, 2, 4])));
+        assert_eq!(grid.place(67), None);
     }
 }

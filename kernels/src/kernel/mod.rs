@@ -1,7 +1,8 @@
 //! The kernel IR: what one launch does, between the value graph and the text of a target.
 //!
 //! A kernel runs over a **grid** of workgroups of `lanes` lanes each. Its body is structured statements over typed locals
-//! and pure, hash-consed expressions:
+//! and pure, hash-consed expressions. A kernel may have several **parts**, each with a grid and a body of its own: a workgroup
+//! runs one of them.
 //!
 //! | table | rows |
 //! |---|---|
@@ -31,6 +32,6 @@ pub use builder::{Builder, Handle, MaskedId, Number, Truth, Var, Word};
 pub use extent::{ExtentRow, Grid, MOST_GROUPS};
 pub use operator::{Operator, Type};
 pub use tables::{
-    Access, Block, Expr, ExprRow, Extent, Kernel, Local, LocalRow, Memory, MemoryRow, Source, Space, Stmt,
+    Access, Block, Expr, ExprRow, Extent, Kernel, Local, LocalRow, Memory, MemoryRow, Part, Source, Space, Stmt,
 };
 pub use verify::{Wrong, verify};

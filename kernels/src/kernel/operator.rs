@@ -41,7 +41,7 @@ macro_rules! operators {
             Local,
             /// The value of an extent; the word is its number.
             Extent,
-            /// The workgroup's coordinate along a grid axis; the word is the axis.
+            /// The workgroup's coordinate along an axis of its part's grid; the word is the axis.
             Group,
             /// The lane within the workgroup.
             Lane,

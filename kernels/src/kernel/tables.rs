@@ -3,7 +3,7 @@
 use ds4_ir::graph::{Constant, State, Weight};
 use ds4_ir::{Dim, Run, Value};
 
-use super::extent::{ExtentRow, Grid, grid};
+use super::extent::{ExtentRow, Grid, axes};
 use super::operator::{Operator, Type};
 
 ds4_ir::entities! {
@@ -235,6 +235,15 @@ impl Stmt {
     }
 }
 
+/// What some of a kernel's workgroups do.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Part {
+    /// Axes of its grid, slowest first.
+    pub grid: Vec<Extent>,
+    /// What a workgroup does.
+    pub body: Block,
+}
+
 /// One kernel.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Kernel {
@@ -246,8 +255,8 @@ pub struct Kernel {
     pub values: Vec<Value>,
     /// Lanes of a workgroup.
     pub lanes: u32,
-    /// Axes of the grid, slowest first.
-    pub grid: Vec<Extent>,
+    /// Its parts, at least one: the first workgroups do the first part's work, then come those of the second, and so on.
+    pub parts: Vec<Part>,
     /// Expressions, operands before users.
     pub exprs: Vec<ExprRow>,
     /// Locals.
@@ -260,26 +269,23 @@ pub struct Kernel {
     pub stmts: Vec<Stmt>,
     /// Blocks; a block's statements stand behind those of its inner blocks.
     pub blocks: Vec<Run>,
-    /// The body.
-    pub body: Block,
 }
 
 impl Kernel {
     /// A kernel without a body.
-    pub(super) fn empty(name: &str, values: &[Value], lanes: u32) -> Kernel {
+    pub(crate) fn empty(name: &str, values: &[Value], lanes: u32) -> Kernel {
         Kernel {
             name: name.into(),
             about: String::new(),
             values: values.to_vec(),
             lanes,
-            grid: Vec::new(),
+            parts: Vec::new(),
             exprs: Vec::new(),
             locals: Vec::new(),
             memories: Vec::new(),
             extents: Vec::new(),
             stmts: Vec::new(),
             blocks: Vec::new(),
-            body: Block(0),
         }
     }
 
@@ -318,6 +324,7 @@ impl Kernel {
 
     /// The grid in a step; `None` if it does not fit 32 bits.
     pub fn grid_in(&self, scalar: &dyn Fn(Dim) -> u32) -> Option<Grid> {
-        grid(&self.extents, &self.grid, scalar)
+        let parts = self.parts.iter().map(|part| axes(&self.extents, &part.grid, scalar));
+        Some(Grid { parts: parts.collect::<Option<_>>()? })
     }
 }

@@ -39,6 +39,8 @@ pub fn verify(kernel: &Kernel) -> Result<(), Wrong> {
     let mut check = Check {
         kernel,
         types,
+        axes: axes(kernel),
+        part_axes: 0,
         known: vec![false; kernel.locals.len()],
         bound: vec![false; kernel.locals.len()],
         visited: vec![false; kernel.blocks.len()],
@@ -46,7 +48,11 @@ pub fn verify(kernel: &Kernel) -> Result<(), Wrong> {
         converged: true,
         statement: None,
     };
-    check.block(kernel.body, 0).map_err(|message| Wrong { statement: check.statement, message })
+    for part in &kernel.parts {
+        check.part_axes = part.grid.len();
+        check.block(part.body, 0).map_err(|message| Wrong { statement: check.statement, message })?;
+    }
+    Ok(())
 }
 
 /// Checks the tables row by row and gives the type of every expression.
@@ -59,8 +65,11 @@ fn tables(kernel: &Kernel) -> Result<Vec<Type>, String> {
             return Err(format!("{} has no bound of 32 bits", Extent(i as u32)));
         }
     }
-    if let Some(e) = kernel.grid.iter().find(|e| e.0 as usize >= kernel.extents.len()) {
+    if let Some(e) = kernel.parts.iter().flat_map(|part| &part.grid).find(|e| e.0 as usize >= kernel.extents.len()) {
         return Err(format!("{e} of the grid does not exist"));
+    }
+    if kernel.parts.is_empty() {
+        return Err("the kernel has no parts".into());
     }
     memories(kernel)?;
     for run in &kernel.blocks {
@@ -110,6 +119,18 @@ fn expressions(kernel: &Kernel) -> Result<Vec<Type>, String> {
     Ok(types)
 }
 
+/// For each expression, how many axes its part must have.
+fn axes(kernel: &Kernel) -> Vec<usize> {
+    let mut axes: Vec<usize> = Vec::with_capacity(kernel.exprs.len());
+    for row in &kernel.exprs {
+        axes.push(match row.op {
+            Operator::Group => row.words[0] as usize + 1,
+            _ => row.operands().map(|y| axes[y.0 as usize]).max().unwrap_or(0),
+        });
+    }
+    axes
+}
+
 fn type_of(kernel: &Kernel, types: &[Type], x: Expr) -> Result<Type, String> {
     let row = kernel.expr(x);
     let word = row.words[0] as usize;
@@ -121,7 +142,6 @@ fn type_of(kernel: &Kernel, types: &[Type], x: Expr) -> Result<Type, String> {
             Operator::Float => Ok(Type::F32),
             Operator::Local => leaf(word < kernel.locals.len(), kernel.locals.get(word).map_or(Type::Word, |l| l.ty)),
             Operator::Extent => leaf(word < kernel.extents.len(), Type::Word),
-            Operator::Group => leaf(word < kernel.grid.len(), Type::Word),
             Operator::Truth => leaf(word < 2, Type::Bool),
             Operator::Masked => Ok(Type::Id),
             _ => Ok(Type::Word),
@@ -143,6 +163,10 @@ fn type_of(kernel: &Kernel, types: &[Type], x: Expr) -> Result<Type, String> {
 struct Check<'a> {
     kernel: &'a Kernel,
     types: Vec<Type>,
+    /// For each expression, how many axes its part must have.
+    axes: Vec<usize>,
+    /// Axes of the part.
+    part_axes: usize,
     /// Locals in scope.
     known: Vec<bool>,
     /// Locals that a statement has bound, in scope or not.
@@ -243,6 +267,9 @@ impl Check<'_> {
     fn in_scope(&self, x: Expr) -> Result<(), String> {
         if x.0 as usize >= self.types.len() {
             return Err(format!("{x} does not exist"));
+        }
+        if self.axes[x.0 as usize] > self.part_axes {
+            return Err(format!("{x} asks for a coordinate along an axis that its part does not have"));
         }
         match self.dependence.locals(x).iter().find(|l| !self.known[l.0 as usize]) {
             Some(l) => Err(format!("`{}` is not known here", self.kernel.locals[l.0 as usize].name)),

@@ -16,7 +16,9 @@ impl Program {
     pub(super) fn of(kernel: &Kernel) -> Program {
         let orders = kernel.stmts.iter().map(|stmt| order(kernel, stmt)).collect();
         let mut meets = vec![false; kernel.stmts.len()];
-        mark(kernel, kernel.body, &mut meets);
+        for part in &kernel.parts {
+            mark(kernel, part.body, &mut meets);
+        }
         Program { orders, meets }
     }
 }

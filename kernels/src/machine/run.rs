@@ -81,9 +81,12 @@ impl<'k, D: Domain> Machine<'k, D> {
         let mut state = State::new(self, cells, extents);
         for i in 0..total {
             let number = self.order.pick(i, total);
-            state.begin(grid.coordinates(number), number as u32);
+            let Some((part, group)) = grid.place(number) else { continue };
+            state.begin(group, number as u32);
             let active = vec![true; self.kernel.lanes as usize];
-            state.block(self.kernel.body, &active).map_err(|refused| self.trap(state.statement, refused))?;
+            state
+                .block(self.kernel.parts[part].body, &active)
+                .map_err(|refused| self.trap(state.statement, refused))?;
         }
         Ok(())
     }

@@ -1,6 +1,10 @@
 //! The header of a text: the extents that the step chooses, the guard against workgroups behind the grid, and the
 //! coordinates of the workgroup, split off its number from the innermost axis on.
 //!
+//! A text with several parts has no guard. Where the workgroup's number is below the count of the first part, it is that
+//! part's; else the count is taken off, and the next part follows; behind the last part is nothing. The coordinates stand in
+//! front of each part.
+//!
 //! Each expression of a header stands for one [`Form`]; what has none is refused. A front end may have folded constants of
 //! the guard's product, so that product is compared by its factors.
 
@@ -78,8 +82,10 @@ enum Form {
     Count(Count),
     /// An extent without divisor, and what is added to it so that the quotient is rounded up.
     Raised(ExtentRow, u32),
-    /// What is left of the workgroup's number after so many splits.
+    /// What is left of the workgroup's number in its part after so many splits.
     Rest(usize),
+    /// The workgroup's number in another part than the one that is being read.
+    Elsewhere,
     /// The coordinate that this split gives; that of split 0 is the innermost.
     Coordinate(usize),
     /// The number is below the product.
@@ -103,12 +109,22 @@ pub(super) struct Header<'r> {
     locals: HashMap<RawLocal, Form>,
     /// Forms of expressions found so far.
     found: HashMap<RawExpr, Option<Form>>,
-    /// Number of its statements.
-    pub(super) len: usize,
-    /// Number of splits.
+    parts: Vec<RawPart<'r>>,
+    /// The local with the workgroup's number in the part that is being read; `None` if it is its number in the grid.
+    number: Option<RawLocal>,
+    /// Number of splits of that part.
     splits: usize,
-    /// Extents of the grid, slowest first.
-    pub(super) axes: Vec<ExtentRow>,
+}
+
+/// A part of a text.
+#[derive(Clone)]
+struct RawPart<'r> {
+    number: Option<RawLocal>,
+    /// The number of its workgroups.
+    count: Count,
+    /// Its statements, splits included.
+    statements: &'r [RawStmt],
+    line: u32,
 }
 
 /// Two lets that split a coordinate off.
@@ -121,33 +137,102 @@ struct Split {
 }
 
 impl<'r> Header<'r> {
-    /// The header of a text.
+    /// The header of a text, up to its parts.
     pub(super) fn of(raw: &'r Raw) -> Result<Header<'r>, Fault> {
-        let (locals, found, axes) = (HashMap::new(), HashMap::new(), Vec::new());
-        let mut header = Header { raw, locals, found, len: 0, splits: 0, axes };
-        let (total, line) = header.extents()?;
-        let splits = header.all_splits(&total);
-        let outermost = splits.last().map_or(&total, |split| &split.outside);
-        let inner = splits.iter().rev().map(|split| &split.axis);
-        let axes = [outermost].into_iter().chain(inner).map(Count::extent).collect::<Option<_>>();
-        header.axes = axes.ok_or_else(|| Fault::new(line, "the product of the grid is more than its axes"))?;
-        Ok(header)
+        let (locals, found, parts) = (HashMap::new(), HashMap::new(), Vec::new());
+        let mut header = Header { raw, locals, found, parts, number: None, splits: 0 };
+        header.read()?;
+        let mut counts = header.parts.iter().map(|part| part.count.largest());
+        // Numbers of the folded grid pass the total by less than the height.
+        let most = u64::from(u32::MAX - MOST_GROUPS);
+        let total = counts.try_fold(0u64, |total, count| total.checked_add(count?));
+        match total {
+            Some(total) if total <= most => Ok(header),
+            _ => Err(Fault::new(header.parts[0].line, "the product of the grid leaves 32 bits")),
+        }
     }
 
-    /// Lets of extents up to the guard; gives the product of the grid, and the guard's line.
-    fn extents(&mut self) -> Result<(Count, u32), Fault> {
+    /// Lets of extents, then the guard or the first part.
+    fn read(&mut self) -> Result<(), Fault> {
         let raw = self.raw;
-        for stmt in &raw.body {
-            self.len += 1;
+        for (at, stmt) in raw.body.iter().enumerate() {
+            let line = stmt.line;
             match &stmt.what {
-                What::Let { local, value } => self.bind(*local, *value, stmt.line)?,
+                What::Let { local, value } => self.bind(*local, *value, line)?,
                 What::If { condition, then, otherwise } if leaves(then) && otherwise.is_empty() => {
-                    return Ok((self.guard(*condition, stmt.line)?, stmt.line));
+                    let (count, statements) = (self.guard(*condition, line)?, &raw.body[at + 1..]);
+                    self.parts.push(RawPart { number: None, count, statements, line });
+                    return Ok(());
                 }
-                _ => return Err(Fault::new(stmt.line, "workgroups behind the grid have not left yet")),
+                What::If { .. } if at + 1 == raw.body.len() => return self.side_by_side(stmt),
+                _ => return Err(Fault::new(line, "workgroups behind the grid have not left yet")),
             }
         }
         Err(Fault::new(0, "workgroups behind the grid never leave"))
+    }
+
+    /// Parts beside each other.
+    fn side_by_side(&mut self, first: &'r RawStmt) -> Result<(), Fault> {
+        let mut next = Some(first);
+        while let Some(stmt) = next {
+            let fault = || Fault::new(stmt.line, "workgroups behind the grid have not left yet");
+            let What::If { condition, then, otherwise } = &stmt.what else { return Err(fault()) };
+            let Some(Form::Within(count)) = self.form(*condition) else { return Err(fault()) };
+            let (number, line) = (self.number, stmt.line);
+            self.parts.push(RawPart { number, count: count.clone(), statements: then, line });
+            next = match &otherwise[..] {
+                [] => None,
+                [rest, next] => {
+                    self.rest(rest, &count)?;
+                    Some(next)
+                }
+                _ => return Err(Fault::new(line, "what is no part stands behind this part")),
+            };
+        }
+        match self.parts.len() {
+            1 => Err(Fault::new(first.line, "a part stands alone in the place of the guard")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The workgroup's number behind a part: the count of that part is taken off.
+    fn rest(&mut self, stmt: &RawStmt, count: &Count) -> Result<(), Fault> {
+        let fault = || Fault::new(stmt.line, "the part's count is not taken off the workgroup's number");
+        let What::Let { local, value } = stmt.what else { return Err(fault()) };
+        let value = self.raw.exprs[value.0 as usize];
+        if value.op != RawOp::Op(Operator::SubInt) {
+            return Err(fault());
+        }
+        match (self.form(RawExpr(value.words[0])), self.form(RawExpr(value.words[1]))) {
+            (Some(Form::Rest(0)), Some(Form::Count(by))) if by == *count => {}
+            _ => return Err(fault()),
+        }
+        let word = self.raw.locals.get(local.0 as usize).is_some_and(|row| row.ty == Type::Word && !row.mutable);
+        if !word || self.locals.insert(local, Form::Elsewhere).is_some() {
+            return Err(fault());
+        }
+        self.number = Some(local);
+        self.found.clear();
+        Ok(())
+    }
+
+    /// Number of parts.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Goes to a part: gives its axes, slowest first, and its statements behind the splits.
+    pub(super) fn begin(&mut self, part: usize) -> Result<(Vec<ExtentRow>, &'r [RawStmt]), Fault> {
+        let RawPart { number, count, statements, line } = self.parts[part].clone();
+        self.locals.retain(|_, form| !matches!(form, Form::Rest(1..) | Form::Coordinate(_)));
+        self.found.clear();
+        self.number = number;
+        let splits = self.all_splits(&count, statements);
+        let outermost = splits.last().map_or(&count, |split| &split.outside);
+        let inner = splits.iter().rev().map(|split| &split.axis);
+        let axes = [outermost].into_iter().chain(inner).map(Count::extent).collect::<Option<_>>();
+        let axes = axes.ok_or_else(|| Fault::new(line, "the product of the grid is more than its axes"))?;
+        Ok((axes, &statements[2 * splits.len()..]))
     }
 
     fn bind(&mut self, local: RawLocal, value: RawExpr, line: u32) -> Result<(), Fault> {
@@ -166,45 +251,36 @@ impl<'r> Header<'r> {
     }
 
     fn guard(&mut self, condition: RawExpr, line: u32) -> Result<Count, Fault> {
-        let Some(Form::Beyond(count)) = self.form(condition) else {
-            return Err(Fault::new(
-                line,
-                "the guard does not compare the workgroup's number with a product of extents",
-            ));
-        };
-        // Numbers of the folded grid pass the product by less than the height.
-        let most = u64::from(u32::MAX - MOST_GROUPS);
-        match count.largest() {
-            Some(largest) if largest <= most => Ok(count),
-            _ => Err(Fault::new(line, "the product of the grid leaves 32 bits")),
+        match self.form(condition) {
+            Some(Form::Beyond(count)) => Ok(count),
+            _ => Err(Fault::new(line, "the guard does not compare the workgroup's number with a product of extents")),
         }
     }
 
-    /// The splits behind the guard. A rest that the body uses is the outermost coordinate: what follows it, though it may
+    /// The splits in front of a part. A rest that the body uses is the outermost coordinate: what follows it, though it may
     /// look like a split, belongs to the body.
-    fn all_splits(&mut self, total: &Count) -> Vec<Split> {
+    fn all_splits(&mut self, count: &Count, statements: &[RawStmt]) -> Vec<Split> {
         let mut splits: Vec<Split> = Vec::new();
-        while let Some(split) = self.split(splits.len(), splits.last().map_or(total, |split| &split.outside)) {
+        loop {
+            let (product, behind) = (splits.last().map_or(count, |s| &s.outside), &statements[2 * splits.len()..]);
+            let Some(split) = self.split(splits.len(), product, behind) else { break };
             self.locals.insert(split.coordinate, Form::Coordinate(splits.len()));
             self.locals.insert(split.rest, Form::Rest(splits.len() + 1));
-            self.len += 2;
             splits.push(split);
         }
-        let outermost = self.outermost(splits.len());
+        let outermost = self.outermost(splits.len(), &statements[2 * splits.len()..]);
         for split in splits.drain(outermost..) {
             self.locals.remove(&split.coordinate);
             self.locals.remove(&split.rest);
-            self.len -= 2;
         }
         self.found.clear();
         self.splits = outermost;
         splits
     }
 
-    /// The two statements behind the header so far as a split of this rest.
-    fn split(&mut self, rest: usize, product: &Count) -> Option<Split> {
-        let raw = self.raw;
-        let [first, second, ..] = raw.body.get(self.len..)? else { return None };
+    /// The first two of these statements as a split of this rest.
+    fn split(&mut self, rest: usize, product: &Count, behind: &[RawStmt]) -> Option<Split> {
+        let [first, second, ..] = behind else { return None };
         let (coordinate, axis) = self.part(first, Operator::RemInt, rest)?;
         let (outer, same) = self.part(second, Operator::DivInt, rest)?;
         let fresh = |local| !self.locals.contains_key(&local);
@@ -227,10 +303,10 @@ impl<'r> Header<'r> {
         }
     }
 
-    /// The first rest that statements behind the header use, the last one if they use none.
-    fn outermost(&self, last: usize) -> usize {
+    /// The first rest that statements behind the splits use, the last one if they use none.
+    fn outermost(&self, last: usize, behind: &[RawStmt]) -> usize {
         let mut seen = vec![false; self.raw.exprs.len()];
-        let mut blocks = vec![&self.raw.body[self.len..]];
+        let mut blocks = vec![behind];
         let mut first = last;
         while let Some(block) = blocks.pop() {
             blocks.extend(block.iter().flat_map(|stmt| stmt.what.blocks()));
@@ -252,10 +328,14 @@ impl<'r> Header<'r> {
     /// What a leaf stands for.
     fn leaf(&self, row: &RawRow) -> Option<Form> {
         match row.op {
-            RawOp::Number => Some(Form::Rest(0)),
+            RawOp::Number if self.number.is_none() => Some(Form::Rest(0)),
+            RawOp::Op(Operator::Local) if self.number == Some(RawLocal(row.words[0])) => Some(Form::Rest(0)),
             RawOp::Step => Some(Form::Step(row.words[0])),
             RawOp::Op(Operator::Int) => Some(Form::Count(Count::constant(row.words[0]))),
-            RawOp::Op(Operator::Local) => self.locals.get(&RawLocal(row.words[0])).cloned(),
+            RawOp::Op(Operator::Local) => match self.locals.get(&RawLocal(row.words[0]))? {
+                Form::Rest(0) if self.number.is_some() => Some(Form::Elsewhere),
+                form => Some(form.clone()),
+            },
             _ => None,
         }
     }

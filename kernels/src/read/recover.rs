@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use ds4_ir::Run;
 
 use crate::kernel::{
-    Block, Expr, ExprRow, Extent, ExtentRow, Kernel, Local, LocalRow, Memory, MemoryRow, Operator, Source, Space, Stmt,
-    Type, verify,
+    Block, Expr, ExprRow, Extent, ExtentRow, Kernel, Local, LocalRow, Memory, MemoryRow, Operator, Part, Source, Space,
+    Stmt, Type, verify,
 };
 
 use super::header::{Header, Meaning};
@@ -22,10 +22,7 @@ pub fn recover(raw: Raw) -> Result<Reading, Fault> {
     sound(&raw, &raw.body, 0)?;
     let header = Header::of(&raw)?;
     let mut body = Body::new(&raw, header, types)?;
-    let axes = body.header.axes.clone();
-    body.kernel.grid = axes.into_iter().map(|row| body.extent(row)).collect();
-    let statements = &raw.body[body.header.len..];
-    body.kernel.body = body.block(statements)?;
+    (0..body.header.parts()).try_for_each(|part| body.part(part))?;
     let Body { kernel, lines, .. } = body;
     match verify(&kernel) {
         Ok(()) => Ok(Reading { kernel, lines }),
@@ -121,14 +118,13 @@ impl<'r> Body<'r> {
             about: raw.about.clone(),
             values: Vec::new(),
             lanes: raw.lanes,
-            grid: Vec::new(),
+            parts: Vec::new(),
             exprs: Vec::new(),
             locals: Vec::new(),
             memories: memories(raw)?,
             extents: Vec::new(),
             stmts: Vec::new(),
             blocks: Vec::new(),
-            body: Block(0),
         };
         Ok(Body {
             raw,
@@ -141,6 +137,16 @@ impl<'r> Body<'r> {
             exprs: vec![None; raw.exprs.len()],
             locals: vec![None; raw.locals.len()],
         })
+    }
+
+    /// A part. What a local of the header means differs between parts, and so does what is made of it.
+    fn part(&mut self, part: usize) -> Result<(), Fault> {
+        let (axes, statements) = self.header.begin(part)?;
+        self.exprs.fill(None);
+        let grid = axes.into_iter().map(|row| self.extent(row)).collect();
+        let body = self.block(statements)?;
+        self.kernel.parts.push(Part { grid, body });
+        Ok(())
     }
 
     /// A block; its statements stand behind those of its inner blocks.

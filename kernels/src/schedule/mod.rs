@@ -9,6 +9,8 @@
 //! | `quantise` | `quantise` | one a block of 32 |
 //! | `choose` | `top_k`, `arg_max`, `sort_ids` | a workgroup a row |
 //!
+//! Kernels that do not depend on each other become one (`beside`).
+//!
 //! None of them knows a construct of the model. Operands are described by a place, strides, what a step adds to
 //! them, and for a gather that the reader does itself the ids that select. Axes that merge for all operands are merged
 //! (`axes`), an index is split again by divisions by constants.
@@ -16,6 +18,7 @@
 //! What a masked id selects has no value; where a kernel must store something for it, it stores zero.
 
 mod axes;
+mod beside;
 pub(crate) mod body;
 pub(crate) mod choose;
 pub(crate) mod decode;
@@ -33,6 +36,7 @@ use ds4_ir::{Op, Value};
 
 use crate::kernel::Kernel;
 
+pub use beside::{Apart, MOST_ARGUMENTS, side_by_side};
 pub use scene::{Refusal, ScaleBlocks, Scene};
 
 /// The kernels that compute `v`, in the order of their launches; none for what needs nothing done.

@@ -530,8 +530,12 @@ impl Bench {
     /// Runs these steps, each from the beginning of a sequence, and compares everything, in both lane orders: the kernels
     /// as they are, and in the first and the last step as each language's text says.
     pub(crate) fn check_steps(&self, steps: &[Step]) {
-        let kernels = self.all_kernels();
-        let texts = LANGUAGES.map(|language| (language.target.name(), language.texts(&kernels)));
+        self.check_kernels(&self.all_kernels(), steps);
+    }
+
+    /// The same of other kernels in the place of the values' own.
+    pub(crate) fn check_kernels(&self, kernels: &[Kernel], steps: &[Step]) {
+        let texts = LANGUAGES.map(|language| (language.target.name(), language.texts(kernels)));
         for (i, &step) in steps.iter().enumerate() {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();
             let mut states = States::new(&self.graph());
@@ -539,16 +543,16 @@ impl Bench {
             let expected = self.evaluate(&mut states, step, &tokens);
             for order in LaneOrder::ALL {
                 let mut memories = self.memories(&before, &tokens);
-                let done = self.execute(&kernels, step, &mut memories, order);
+                let done = self.execute(kernels, step, &mut memories, order);
                 self.same("kernels", done, &expected, &states, &memories);
                 for (name, texts) in texts.iter().filter(|_| i == 0 || i + 1 == steps.len()) {
                     let mut memories = self.memories(&before, &tokens);
-                    let done = self.execute_texts(&kernels, texts, step, &mut memories, order);
+                    let done = self.execute_texts(kernels, texts, step, &mut memories, order);
                     self.same(name, done, &expected, &states, &memories);
                 }
             }
         }
-        steps.last().into_iter().for_each(|&step| self.same_terms(&kernels, &texts, step));
+        steps.last().into_iter().for_each(|&step| self.same_terms(kernels, &texts, step));
     }
 
     /// Runs these steps as kernels only, in both lane orders.

@@ -7,18 +7,23 @@ use crate::kernel::Kernel;
 
 use super::bench::{Bench, Checkpoint, Random, Small};
 
-/// The kernels, each with its step's block.
-pub(crate) fn kernels() -> Vec<(Kernel, StepBlock)> {
+/// Graphs with all of them.
+pub(crate) fn benches() -> Vec<Bench> {
     let mut benches = vec![maps(), reductions(), choices(), moves()];
     for format in Format::ALL {
         benches.push(weights(format));
     }
+    benches
+}
+
+/// The kernels, each with its step's block.
+pub(crate) fn kernels() -> Vec<(Kernel, StepBlock)> {
     let of = |bench: Bench| {
         let kernels = bench.all_kernels();
         let block = StepBlock::of(&kernels);
         kernels.into_iter().map(move |kernel| (kernel, block.clone()))
     };
-    benches.into_iter().flat_map(of).collect()
+    benches().into_iter().flat_map(of).collect()
 }
 
 fn rows(b: &mut Builder, random: &mut Random, shape: &[u32]) -> Value {
@@ -86,7 +91,8 @@ fn choices() -> Bench {
     let mut random = Random(402);
     let mut b = Builder::new();
     let x = rows(&mut b, &mut random, &[8, 100]);
-    let ids = masks(&mut b, &[8, 100]);
+    let ids = b.ids(&[8, 100], &(0..800).map(|i| if i % 5 == 4 { -1 } else { i % 100 }).collect::<Vec<_>>());
+    let ids = b.per_column(ids);
     b.top_k(5, x, None);
     b.top_k(5, x, Some(ids));
     b.arg_max(x);
@@ -105,7 +111,8 @@ fn moves() -> Bench {
     b.gather(1, 1, x, ids);
     let state = b.add_state("rows", Type::F32, &[16, 4, 6]);
     let old = b.read(state);
-    let first = masks(&mut b, &[8]);
+    let first = b.ids(&[8], &[9, 1, 15, -1, 0, 4, -1, 3]);
+    let first = b.per_column(first);
     b.write(old, first, x);
     let position = b.dims.dim(DimOp::Position);
     b.extent(position);

@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 
 use ds4_ir::eval::States;
-use ds4_ir::{Builder, Dim, Format, ReduceKind, ScalarOp, ScalarType, Step, Tree, Type};
+use ds4_ir::{Builder, Dim, DimOp, Format, ReduceKind, ScalarOp, ScalarType, Step, Tree, Type};
 
 use crate::emit::StepBlock;
 use crate::kernel::{Kernel, Operator};
@@ -23,6 +23,7 @@ use crate::machine::{Cells, Check, LaneOrder, Machine};
 use crate::read::Reading;
 
 use super::bench::{Bench, Checkpoint, LANGUAGES, Language, Random, Small};
+use super::beside::launches;
 use super::terms::{Terms, leaves, terms};
 
 /// A kernel with the memory that it starts from, in several steps.
@@ -47,9 +48,13 @@ struct Left {
 impl Subject {
     /// The kernels of a bench. They run in steps of one and of eight columns, and with a block that says more than any bound.
     fn all(bench: &Bench) -> Vec<Subject> {
-        let kernels = bench.all_kernels();
-        let block = StepBlock::of(&kernels);
-        let step = |columns| Step { position: 5, columns, outputs: columns };
+        Subject::of(bench, &bench.all_kernels())
+    }
+
+    /// The same of other kernels in the place of the values' own.
+    fn of(bench: &Bench, kernels: &[Kernel]) -> Vec<Subject> {
+        let block = StepBlock::of(kernels);
+        let step = |columns: u32| Step { position: 5, columns, outputs: columns.div_ceil(2) };
         let mut subjects: Vec<Subject> = kernels
             .iter()
             .map(|kernel| Subject { kernel: kernel.clone(), block: block.clone(), settings: Vec::new() })
@@ -57,7 +62,7 @@ impl Subject {
         for columns in [8, 1] {
             let tokens: Vec<u32> = (0..columns).map(|i| i % 3).collect();
             let mut memories = bench.memories(&States::new(&bench.tables.view()), &tokens);
-            let words = bench.step_words(&kernels, step(columns));
+            let words = bench.step_words(kernels, step(columns));
             for (kernel, subject) in kernels.iter().zip(&mut subjects) {
                 let arguments = kernel.arguments().enumerate();
                 let cells: Vec<_> = arguments.map(|(i, (_, source, _))| leaves(i, &memories[&source])).collect();
@@ -102,6 +107,25 @@ fn subjects() -> Vec<Subject> {
     let benches = [maps(), gathers(), reductions(), choices()];
     let mut subjects: Vec<Subject> = benches.iter().chain(&products).flat_map(Subject::all).collect();
     subjects.sort_by_key(|subject| subject.kernel.stmts.len() + subject.kernel.exprs.len());
+    subjects
+}
+
+/// A kernel of several parts, over columns and over outputs. The last workgroup of each map is full, so that one more or less
+/// shows.
+fn beside() -> Vec<Subject> {
+    let mut random = Random(405);
+    let mut b = Builder::new();
+    let rows = b.floats(&[8, 64], &random.tame(512));
+    let (zero, outputs) = (b.n(0), b.dims.dim(DimOp::Outputs));
+    let x = b.per_column(rows);
+    let y = b.slice(rows, 0, zero, outputs);
+    b.apply(ScalarOp::Neg, &[y]);
+    b.apply(ScalarOp::Abs, &[x]);
+    let w = b.floats(&[16, 64], &random.tame(1024));
+    b.product(Tree::Seq, x, w, None);
+    let bench = Bench::new(b, Checkpoint::default(), &[]);
+    let subjects = Subject::of(&bench, &launches(&bench.all_kernels()));
+    assert!(subjects.iter().any(|subject| subject.kernel.parts.len() > 1));
     subjects
 }
 
@@ -199,16 +223,16 @@ impl Counts {
     }
 }
 
-/// Corrupts one line of each kind; panics with the changes that nothing showed.
-fn corrupt(language: &Language) -> Counts {
+/// Corrupts one line of each kind, or all; panics with the changes that nothing showed.
+fn corrupt(language: &Language, subjects: Vec<Subject>, all: bool) -> Counts {
     let mut counts = Counts::default();
     let mut silent = Vec::new();
     let mut kinds = HashSet::new();
-    for subject in subjects() {
+    for subject in subjects {
         let text = (language.emit)(&subject.kernel, &subject.block).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let original = Original::of(language, &subject, &text);
-        for at in (0..lines.len()).filter(|&at| kinds.insert(kind(lines[at]))) {
+        for at in (0..lines.len()).filter(|&at| kinds.insert(kind(lines[at])) || all) {
             for line in corrupted(lines[at]) {
                 let faulty = [&lines[..at], &[&line], &lines[at + 1..]].concat().join("\n");
                 match original.outcome(&faulty, &mut counts) {
@@ -311,10 +335,23 @@ fn no_wrong_character_is_silent() {
     std::thread::scope(|scope| {
         for language in &LANGUAGES {
             scope.spawn(|| {
-                let Counts { kinds, refused, trapped, launched, changed, .. } = corrupt(language);
+                let Counts { kinds, refused, trapped, launched, changed, .. } = corrupt(language, subjects(), false);
                 // In PTX most names are declared, so nearly all wrong ones are refused.
                 let enough = kinds > 30 && refused > 2000 && trapped > 2 && launched > 2 && changed > 40;
                 assert!(enough, "{}", language.target.name());
+            });
+        }
+    });
+}
+
+/// The same of every line of a kernel with several parts.
+#[test]
+fn no_wrong_character_beside_other_parts_is_silent() {
+    std::thread::scope(|scope| {
+        for language in &LANGUAGES {
+            scope.spawn(|| {
+                let Counts { refused, launched, changed, .. } = corrupt(language, beside(), true);
+                assert!(refused > 4000 && launched > 5 && changed > 5, "{}", language.target.name());
             });
         }
     });

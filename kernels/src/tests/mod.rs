@@ -2,6 +2,7 @@
 
 mod barriers;
 pub(crate) mod bench;
+pub(crate) mod beside;
 mod choices;
 pub(crate) mod corpus;
 mod corruption;

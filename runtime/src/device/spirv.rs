@@ -3,11 +3,13 @@
 //! naga has no option for any of this, so its output is patched:
 //! - capabilities `SignedZeroInfNanPreserve` and `RoundingModeRTE`, and for each entry point the execution modes of
 //!   both for 32-bit floats; below SPIR-V 1.4 also the extension that defines them;
-//! - `NoContraction` on the result of every float operation that a driver may fuse or reassociate.
+//! - `NoContraction` on the result of every float operation that a driver may fuse or reassociate;
+//! - `Coherent` on the buffers that a module writes, if it has a barrier that orders buffers: without it the memory model lets
+//!   a lane see old words behind the barrier.
 //!
 //! The pass is idempotent: what a module already says is not said twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MAGIC: u32 = 0x0723_0203;
 /// Words in front of the first instruction: magic, version, generator, bound of ids, schema.
@@ -21,12 +23,23 @@ const OP_ENTRY_POINT: u16 = 15;
 const OP_EXECUTION_MODE: u16 = 16;
 const OP_CAPABILITY: u16 = 17;
 const OP_EXECUTION_MODE_ID: u16 = 331;
+const OP_CONSTANT: u16 = 43;
+const OP_VARIABLE: u16 = 59;
+const OP_STORE: u16 = 62;
+const OP_ACCESS_CHAIN: u16 = 65;
+const OP_IN_BOUNDS_ACCESS_CHAIN: u16 = 66;
 const OP_DECORATE: u16 = 71;
+const OP_CONTROL_BARRIER: u16 = 224;
 
 const CAPABILITIES: [u32; 2] = [4466, 4467];
 const EXECUTION_MODES: [u32; 2] = [4461, 4462];
 const WIDTH: u32 = 32;
 const NO_CONTRACTION: u32 = 42;
+const COHERENT: u32 = 23;
+/// The storage class of buffers.
+const STORAGE_BUFFER: u32 = 12;
+/// The bit of a barrier's semantics that means buffers.
+const UNIFORM_MEMORY: u32 = 0x40;
 
 /// What is wrong with words that are no module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +123,7 @@ struct Said {
     extension: bool,
     modes: BTreeSet<(u32, u32)>,
     decorated: BTreeSet<u32>,
+    coherent: BTreeSet<u32>,
 }
 
 /// Where the sections end, and the ids that need something.
@@ -118,6 +132,14 @@ struct Found {
     said: Said,
     entry_points: Vec<u32>,
     arithmetic: Vec<u32>,
+    /// Constants with the bit of buffers.
+    semantics: BTreeSet<u32>,
+    /// Whether a barrier orders buffers.
+    orders_buffers: bool,
+    buffers: BTreeSet<u32>,
+    /// The variable that an address belongs to.
+    variables: BTreeMap<u32, u32>,
+    written: BTreeSet<u32>,
     capabilities_end: usize,
     extensions_end: usize,
     modes_end: usize,
@@ -161,6 +183,24 @@ impl Found {
             OP_DECORATE if i.operand(1)? == NO_CONTRACTION => {
                 self.said.decorated.insert(i.operand(0)?);
             }
+            OP_DECORATE if i.operand(1)? == COHERENT => {
+                self.said.coherent.insert(i.operand(0)?);
+            }
+            OP_CONSTANT if i.operand(2)? & UNIFORM_MEMORY != 0 => {
+                self.semantics.insert(i.operand(1)?);
+            }
+            OP_CONTROL_BARRIER => self.orders_buffers |= self.semantics.contains(&i.operand(2)?),
+            OP_VARIABLE if i.operand(2)? == STORAGE_BUFFER => {
+                self.buffers.insert(i.operand(1)?);
+            }
+            OP_ACCESS_CHAIN | OP_IN_BOUNDS_ACCESS_CHAIN => {
+                let base = self.variable(i.operand(2)?);
+                self.variables.insert(i.operand(1)?, base);
+            }
+            OP_STORE => {
+                let variable = self.variable(i.operand(0)?);
+                self.written.insert(variable);
+            }
             op if is_float_arithmetic(op) => self.arithmetic.push(i.operand(1)?),
             _ => {}
         }
@@ -168,6 +208,11 @@ impl Found {
             self.annotations_end.get_or_insert(i.at);
         }
         Ok(())
+    }
+
+    /// The variable that an address belongs to.
+    fn variable(&self, address: u32) -> u32 {
+        self.variables.get(&address).copied().unwrap_or(address)
     }
 }
 
@@ -229,7 +274,10 @@ fn missing_modes(found: &Found) -> Vec<u32> {
 
 fn missing_decorations(found: &Found) -> Vec<u32> {
     let missing = found.arithmetic.iter().filter(|id| !found.said.decorated.contains(id));
-    missing.flat_map(|&id| instruction(OP_DECORATE, &[id, NO_CONTRACTION])).collect()
+    let arithmetic = missing.map(|&id| (id, NO_CONTRACTION));
+    let buffers = found.written.iter().filter(|id| found.orders_buffers && found.buffers.contains(id));
+    let coherent = buffers.filter(|id| !found.said.coherent.contains(id)).map(|&id| (id, COHERENT));
+    arithmetic.chain(coherent).flat_map(|(id, decoration)| instruction(OP_DECORATE, &[id, decoration])).collect()
 }
 
 #[cfg(test)]
@@ -285,6 +333,42 @@ mod tests {
         let strict = make_strict(&module(0x0001_0500)).unwrap();
         assert_eq!(make_strict(&strict).unwrap(), strict);
         assert_eq!(capabilities(&strict).unwrap(), BTreeSet::from([1, 4466, 4467]));
+    }
+
+    /// A module with a buffer that is written through two addresses, one that is read, an array of the workgroup, and a barrier.
+    fn exchange(semantics: u32) -> Vec<u32> {
+        let mut words = vec![MAGIC, 0x0001_0500, 0, 40, 0];
+        for (op, operands) in [
+            (OP_CAPABILITY, &[1][..]),
+            (OP_ENTRY_POINT, &[5, 3, 0]),
+            (OP_CONSTANT, &[1, 20, 2]),
+            (OP_CONSTANT, &[1, 21, semantics]),
+            (OP_VARIABLE, &[2, 30, STORAGE_BUFFER]),
+            (OP_VARIABLE, &[2, 31, STORAGE_BUFFER]),
+            (OP_VARIABLE, &[2, 32, 4]),
+            (OP_ACCESS_CHAIN, &[2, 33, 30, 20]),
+            (OP_IN_BOUNDS_ACCESS_CHAIN, &[2, 34, 33, 20]),
+            (OP_STORE, &[34, 20]),
+            (OP_STORE, &[32, 20]),
+            (OP_ACCESS_CHAIN, &[2, 35, 31, 20]),
+            (OP_CONTROL_BARRIER, &[20, 20, 21]),
+        ] {
+            words.extend(instruction(op, operands));
+        }
+        words
+    }
+
+    #[test]
+    fn written_buffers_are_coherent_where_a_barrier_orders_them() {
+        let coherent = |semantics: u32| -> Vec<u32> {
+            let strict = make_strict(&exchange(semantics)).unwrap();
+            assert_eq!(make_strict(&strict).unwrap(), strict);
+            let list = instructions(&strict).unwrap();
+            let decorations = list.iter().filter(|i| i.op == OP_DECORATE && i.words[2] == COHERENT);
+            decorations.map(|i| i.words[1]).collect()
+        };
+        assert_eq!(coherent(0x8 | UNIFORM_MEMORY), [30]);
+        assert_eq!(coherent(0x108), [0; 0]);
     }
 
     #[test]

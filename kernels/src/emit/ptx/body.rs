@@ -33,7 +33,7 @@ pub(super) fn write(kernel: &Kernel, block: &StepBlock) -> Option<Pieces> {
         memories,
         locals: vec![String::new(); kernel.locals.len()],
         extents: vec![String::new(); kernel.extents.len()],
-        groups: vec![String::new(); kernel.grid.len()],
+        groups: Vec::new(),
         known: HashMap::new(),
         labels: 0,
         text: String::new(),
@@ -42,8 +42,7 @@ pub(super) fn write(kernel: &Kernel, block: &StepBlock) -> Option<Pieces> {
     writer.parameters();
     writer.place_in_grid();
     writer.extents()?;
-    writer.groups();
-    writer.statements(kernel.body);
+    writer.parts();
     writer.line("ret;");
     let declarations = writer.registers.declarations();
     Some(Pieces { memories: writer.memories, declarations, body: writer.text })
@@ -57,13 +56,14 @@ pub(super) struct Writer<'a> {
     pub(super) memories: Vec<String>,
     locals: Vec<String>,
     pub(super) extents: Vec<String>,
+    /// Coordinates in the part that is being written.
     pub(super) groups: Vec<String>,
     /// Registers of expressions within the statement that is being written.
     known: HashMap<Expr, String>,
     /// Statements with labels so far.
     labels: usize,
     text: String,
-    depth: usize,
+    pub(super) depth: usize,
 }
 
 impl Writer<'_> {
@@ -87,7 +87,7 @@ impl Writer<'_> {
     }
 
     /// Lines of the text inside a branch or loop.
-    fn inside(&mut self, write: impl FnOnce(&mut Self)) {
+    pub(super) fn inside(&mut self, write: impl FnOnce(&mut Self)) {
         self.depth += 1;
         write(self);
         self.depth -= 1;
@@ -97,7 +97,7 @@ impl Writer<'_> {
         self.line(&instruction::operator(op, to, args));
     }
 
-    fn statements(&mut self, block: Block) {
+    pub(super) fn statements(&mut self, block: Block) {
         for at in self.kernel.statements(block) {
             self.known.clear();
             self.statement(self.kernel.stmts[at]);
@@ -183,7 +183,7 @@ impl Writer<'_> {
         }
     }
 
-    fn labels(&mut self) -> usize {
+    pub(super) fn labels(&mut self) -> usize {
         self.labels += 1;
         self.labels
     }

@@ -1,6 +1,7 @@
 //! What every text begins with: addresses, the workgroup's number, extents, and the way out for workgroups behind the grid.
 
-use crate::kernel::{ExtentRow, Operator, Space};
+use crate::emit::structured::constant_count;
+use crate::kernel::{ExtentRow, Operator, Part, Space};
 
 use super::body::Writer;
 use super::instruction::{self, word};
@@ -78,18 +79,82 @@ impl Writer<'_> {
         Some(value)
     }
 
-    /// The coordinates of the workgroup: its number split by the grid's axes; workgroups behind the last leave.
-    pub(super) fn groups(&mut self) {
-        let axes: Vec<String> = self.kernel.grid.iter().map(|e| self.extents[e.0 as usize].clone()).collect();
+    /// The bodies, each where the workgroup's number belongs to its part.
+    pub(super) fn parts(&mut self) {
+        let kernel = self.kernel;
+        match &kernel.parts[..] {
+            [part] => {
+                let axes = self.axes(part);
+                let total = self.product(&axes);
+                let inside = self.registers.numbered(Class::Truth);
+                self.operator(Operator::Below, &inside, &["%number".into(), total]);
+                self.line(&format!("@!{inside} ret;"));
+                self.part(part, "%number");
+            }
+            parts => self.side_by_side(parts),
+        }
+    }
+
+    /// Parts beside each other: the workgroups that come before are taken off the number one part after the other; those
+    /// behind the last have nothing to do.
+    fn side_by_side(&mut self, parts: &[Part]) {
+        let counts: Vec<String> = parts.iter().enumerate().map(|(i, part)| self.part_count(part, i)).collect();
+        let mut number = "%number".to_string();
+        let mut open = Vec::new();
+        for (i, (part, count)) in parts.iter().zip(counts).enumerate() {
+            let here = self.registers.numbered(Class::Truth);
+            self.operator(Operator::Below, &here, &[number.clone(), count.clone()]);
+            let label = self.labels();
+            open.push(label);
+            let last = i + 1 == parts.len();
+            self.line(&format!("@!{here} bra $if{label}_{};", if last { "end" } else { "else" }));
+            self.inside(|w| w.part(part, &number));
+            if !last {
+                self.inside(|w| w.line(&format!("bra $if{label}_end;")));
+                self.line(&format!("$if{label}_else:"));
+                self.depth += 1;
+                let next = self.registers.named(Class::Word, &format!("number{}", i + 1));
+                self.operator(Operator::SubInt, &next, &[number, count]);
+                number = next;
+            }
+        }
+        self.depth += 1;
+        for label in open.into_iter().rev() {
+            self.depth -= 1;
+            self.line(&format!("$if{label}_end:"));
+        }
+    }
+
+    /// The number of a part's workgroups, in a register of its own if it takes a product.
+    fn part_count(&mut self, part: &Part, number: usize) -> String {
+        if let Some(count) = constant_count(self.kernel, part) {
+            return word(count);
+        }
+        let axes = self.axes(part);
+        let Some((last, [_, ..])) = axes.split_last() else { return self.product(&axes) };
+        let before = self.product(&axes[..axes.len() - 1]);
+        let name = self.registers.named(Class::Word, &format!("count{number}"));
+        self.operator(Operator::MulInt, &name, &[before, last.clone()]);
+        name
+    }
+
+    fn axes(&self, part: &Part) -> Vec<String> {
+        part.grid.iter().map(|e| self.extents[e.0 as usize].clone()).collect()
+    }
+
+    fn product(&mut self, axes: &[String]) -> String {
         let product = |total: Option<String>, axis: &String| match total {
             None => Some(axis.clone()),
             Some(total) => Some(self.words(Operator::MulInt, total, axis.clone())),
         };
-        let total = axes.iter().fold(None, product).unwrap_or_else(|| word(1));
-        let inside = self.registers.numbered(Class::Truth);
-        self.operator(Operator::Below, &inside, &["%number".into(), total]);
-        self.line(&format!("@!{inside} ret;"));
-        let mut rest = "%number".to_string();
+        axes.iter().fold(None, product).unwrap_or_else(|| word(1))
+    }
+
+    /// The coordinates of a workgroup, its number in the part split by the part's axes, and what it does.
+    fn part(&mut self, part: &Part, number: &str) {
+        let axes = self.axes(part);
+        self.groups = vec![String::new(); axes.len()];
+        let mut rest = number.to_string();
         for axis in (1..axes.len()).rev() {
             let args = [rest, axes[axis].clone()];
             self.groups[axis] = self.registers.named(Class::Word, &format!("group{axis}"));
@@ -100,5 +165,6 @@ impl Writer<'_> {
         if let Some(first) = self.groups.first_mut() {
             *first = rest;
         }
+        self.statements(part.body);
     }
 }

@@ -56,7 +56,7 @@ fn a_text_is_read_back() {
     let reading = read(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"));
     let kernel = &reading.kernel;
     assert_eq!((kernel.name.as_str(), kernel.about.as_str(), kernel.lanes), ("sum", "a sum", 64));
-    assert_eq!(kernel.grid.len(), 1);
+    assert_eq!(kernel.parts[0].grid.len(), 1);
     assert_eq!(kernel.extents[0], ExtentRow { scalar: Some(ds4_ir::Dim(2)), most: 8, times: 1, per: 1 });
     assert_eq!(kernel.memories.len(), 3);
     assert_eq!(kernel.memories[0].access, Access::Read);

@@ -132,7 +132,7 @@ fn row(place: u32, most: u32, times: u32, per: u32) -> ExtentRow {
 }
 
 fn grid(reading: &Reading) -> Vec<ExtentRow> {
-    reading.kernel.grid.iter().map(|e| reading.kernel.extents[e.0 as usize]).collect()
+    reading.kernel.parts[0].grid.iter().map(|e| reading.kernel.extents[e.0 as usize]).collect()
 }
 
 /// `number` itself is the coordinate; an extent is a value and a loop's end; lines are kept.

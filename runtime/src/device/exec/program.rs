@@ -22,8 +22,8 @@ pub(super) struct Program {
     pub(super) slots: Vec<SlotRow>,
     /// The state of each value that writes one.
     pub(super) written: BTreeMap<Value, State>,
-    /// The axes of each dispatch's grid.
-    axes: Vec<Vec<ExtentRow>>,
+    /// The axes of each part of each dispatch's grid.
+    grids: Vec<Vec<Vec<ExtentRow>>>,
 }
 
 impl Program {
@@ -36,7 +36,7 @@ impl Program {
         backend: &mut dyn Backend,
     ) -> Result<Program, Diagnostic> {
         let (bounds, slots) = (plan.bounds(row), row.slots.of(plan.slots));
-        let (mut dispatches, mut launches, mut axes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut dispatches, mut launches, mut grids) = (Vec::new(), Vec::new(), Vec::new());
         for launch in row.launches.of(plan.launches) {
             let first = dispatches.len();
             for dispatch in launch.dispatches.of(plan.dispatches) {
@@ -45,19 +45,20 @@ impl Program {
                 let arguments = std::iter::once(Some(memory.step())).chain(arguments).collect::<Option<_>>();
                 let kernel = dispatch.kernel.0 as usize;
                 dispatches.push(Dispatch { function: functions[kernel], arguments: arguments.ok_or_else(unbound)? });
-                axes.push(plan.kernels[kernel].grid.of(plan.extents).to_vec());
+                let parts = plan.kernels[kernel].grid.of(plan.grid_parts).iter();
+                grids.push(parts.map(|part| part.of(plan.extents).to_vec()).collect());
             }
             let values = launch.values.of(plan.launch_values);
             launches.extend(values.last().map(|&v| (v, first..dispatches.len())));
         }
         let writes = graph.values().filter(|&v| graph.op(v) == Op::Write);
         let written = writes.filter_map(|v| Some((v, graph.state_of(v)?))).collect();
-        Ok(Program { sequence: backend.sequence(&dispatches)?, launches, slots: slots.to_vec(), written, axes })
+        Ok(Program { sequence: backend.sequence(&dispatches)?, launches, slots: slots.to_vec(), written, grids })
     }
 
     /// Number of dispatches.
     pub(super) fn len(&self) -> usize {
-        self.axes.len()
+        self.grids.len()
     }
 
     /// Bytes of the memory that slot `at` lies in: of the outermost value around it, where all have their offset.
@@ -75,7 +76,8 @@ impl Program {
     pub(super) fn grids(&self, dispatches: Range<usize>, words: &[u32]) -> Result<Vec<(u32, [u32; 2])>, Diagnostic> {
         let mut grids = Vec::with_capacity(dispatches.len());
         for at in dispatches {
-            let grid = Grid { axes: self.axes[at].iter().map(|row| extent(row, words)).collect() };
+            let axes = |part: &Vec<ExtentRow>| part.iter().map(|row| extent(row, words)).collect();
+            let grid = Grid { parts: self.grids[at].iter().map(axes).collect() };
             if grid.total() > 0 {
                 let (width, height) = grid.folded().ok_or_else(unbound)?;
                 grids.push((at as u32, [width, height]));

@@ -68,6 +68,40 @@ fn launches_of_one_submission_see_each_other() {
     assert!(found.into_iter().eq(wanted));
 }
 
+/// One buffer is written and read in one launch; lanes see each other's words behind a barrier that orders buffers.
+#[test]
+fn lanes_of_a_workgroup_see_each_other_through_a_buffer() {
+    use ds4_ir::numerics::Arith;
+    use ds4_kernels::emit::{StepBlock, wgsl};
+    use ds4_kernels::kernel::{Access, Builder, ExtentRow, Source, Type, Word};
+    let Some(device) = device("lanes_of_a_workgroup_see_each_other_through_a_buffer") else { return };
+    let b = Builder::new("handed", &[], 256);
+    let first = b.mul_int(b.group(ExtentRow::constant(50)), b.word(256));
+    let cells = b.argument(Source::Slot(ds4_ir::Value(0)), Type::Word, Access::ReadWrite, "cells");
+    let mine = b.name("mine", b.add_int(first, b.lane()));
+    b.repeat("k", b.word(0), ExtentRow::constant(100), 1, |k| {
+        let other = b.xor(b.lane(), b.and(b.mul_int(k, b.word(37)), b.word(255)));
+        let read: Word = b.load("read", cells, b.add_int(first, other));
+        b.barrier_with_buffers();
+        b.store(cells, mine, b.add_int(b.mul_int(read, b.word(3)), b.lane()));
+        b.barrier_with_buffers();
+    });
+    let kernel = b.finish();
+    let text = wgsl::emit(&kernel, &StepBlock::of([&kernel])).unwrap();
+    assert_eq!(text.matches("storageBarrier();").count(), 2);
+    let pipeline = device.pipeline(&lower("handed", &text).unwrap()).unwrap();
+    let (step, arena) = (device.arena("step", 8).unwrap(), device.arena("cells", 4 * 50 * 256).unwrap());
+    let bound = device.bind(&pipeline, &[step.whole(), arena.whole()]).unwrap();
+    device.submit(&[Launch { pipeline: &pipeline, bound: &bound, groups: [50, 1, 1] }]).unwrap();
+    let mut wanted = [0u32; 256];
+    for k in 0..100 {
+        let before = wanted;
+        (0..256).for_each(|i| wanted[i] = before[i ^ (k * 37 & 255)].wrapping_mul(3).wrapping_add(i as u32));
+    }
+    let found = words(&device.read(arena.whole()).unwrap());
+    assert!(found.chunks(256).all(|group| group == wanted));
+}
+
 #[test]
 fn an_index_out_of_bounds_stays_inside() {
     let Some(device) = device("an_index_out_of_bounds_stays_inside") else { return };

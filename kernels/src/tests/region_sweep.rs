@@ -178,7 +178,7 @@ pub(crate) fn sweep(tables: &GraphTables, seed: u64, most: usize, lanes: u32, st
     });
     let fused: Vec<Fused> = fused.collect();
     let count = fused.len();
-    Bench::fused(tables, &checkpoint, fused).check_kernels(steps);
+    Bench::fused(tables, &checkpoint, fused).check_ir(steps);
     count
 }
 

@@ -6,7 +6,7 @@ use crate::kernel;
 
 use super::existence::{Existence, Facts, Kept};
 use super::share::{Block, SHUFFLED, Share};
-use super::steps::Step;
+use super::steps::{Order, Step};
 
 /// The arrays of a workgroup, by the type of their elements.
 pub(super) const POOLS: [(kernel::Type, &str); 3] =
@@ -14,6 +14,8 @@ pub(super) const POOLS: [(kernel::Type, &str); 3] =
 const FLOATS: usize = 0;
 const WORDS: usize = 1;
 const IDS: usize = 2;
+/// From here on the slots of the region's values, which are no workgroup memory but ordered like it.
+const SLOTS: usize = 3;
 
 /// Cells of one array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +77,10 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
         };
         let mut writes = Vec::new();
         for &i in &steps[s].values {
+            if existence.slot_only[i] {
+                writes.push(slot(i));
+                continue;
+            }
             let Some(last) = readers.last_behind(i, s).filter(|_| existence.kept[i] != Kept::No) else { continue };
             let wanted = cells_wanted(facts, existence, i);
             found.cells[i] = wanted.map(|w| w.map(|(pool, count)| take(pool, count, last, &mut found.lens)));
@@ -82,18 +88,31 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
         }
         steps[s].scratch = scratch(facts, &steps[s]).map(|(pool, count)| take(pool, count, s, &mut found.lens));
         writes.extend(steps[s].scratch);
-        let reads: Vec<Cells> = readers.of_step[s].iter().flat_map(|&i| found.cells[i]).flatten().collect();
-        let clash = |(cells, written): &(Cells, bool)| {
+        let read = |&i: &usize| -> Vec<Cells> {
+            let in_slot = existence.slot_only[i].then(|| slot(i));
+            found.cells[i].into_iter().flatten().chain(in_slot).collect()
+        };
+        let reads: Vec<Cells> = readers.of_step[s].iter().flat_map(read).collect();
+        let clash = |(cells, written): &&(Cells, bool)| {
             writes.iter().any(|w| w.meets(cells)) || *written && reads.iter().any(|r| r.meets(cells))
         };
-        steps[s].barrier = used.iter().any(clash);
-        if steps[s].barrier {
-            used.clear();
+        let in_slots = used.iter().filter(clash).any(|(cells, _)| cells.pool >= SLOTS);
+        steps[s].barrier = match used.iter().any(|used| clash(&used)) {
+            true => Some(if in_slots { Order::Slots } else { Order::Arrays }),
+            false => None,
+        };
+        if let Some(order) = steps[s].barrier {
+            used.retain(|(cells, _)| cells.pool >= SLOTS && order == Order::Arrays);
         }
         used.extend(writes.into_iter().map(|cells| (cells, true)));
         used.extend(reads.into_iter().map(|cells| (cells, false)));
     }
     found
+}
+
+/// What stands for the slot of a value.
+fn slot(i: usize) -> Cells {
+    Cells { pool: SLOTS + i, from: 0, count: 1 }
 }
 
 /// The first gap that is large enough.

@@ -33,7 +33,10 @@ impl Emit<'_> {
             match self.plan.values[i].place {
                 Place::OnChip => return self.on_chip(i, at),
                 Place::View | Place::Inline => {}
-                Place::Registers | Place::Stored => return self.refused(Refusal::NoSchedule(v), v),
+                Place::Stored => {
+                    return self.laid(v, at).unwrap_or_else(|| self.refused(Refusal::NotStored(v), v));
+                }
+                Place::Registers => return self.refused(Refusal::NoSchedule(v), v),
             }
         } else if let Some(element) = self.laid(v, at) {
             return element;

@@ -12,7 +12,7 @@ use super::share::{Block, Share, leaves};
 use super::space::Space;
 
 /// Operations a lane may repeat, in total, rather than keep a value.
-const REPEATED: u64 = 8;
+const REPEATED: u64 = 64;
 /// Most times that an element is computed to save workgroup memory.
 const AGAIN: u64 = 4;
 /// Most elements of a value that one lane computes alone, without loops.
@@ -59,10 +59,21 @@ pub(super) enum Kept {
     Small,
 }
 
+/// How a value does without workgroup memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Spared {
+    /// Its readers compute it.
+    Inline,
+    /// Its readers load it from its slot.
+    Slot,
+}
+
 /// What was decided for each value of a region.
 pub(super) struct Existence {
     pub(super) kept: Vec<Kept>,
     pub(super) stored: Vec<bool>,
+    /// Kept in the slot only, and read back from there.
+    pub(super) slot_only: Vec<bool>,
     elements: Vec<u64>,
     demand: Vec<u64>,
     /// Whether a value of the region reads it, were it never so empty.
@@ -71,12 +82,14 @@ pub(super) struct Existence {
 }
 
 impl Existence {
-    /// Decides from the readers up. Those of `inline` are computed where they are read in any case.
-    pub(super) fn of(facts: &Facts<'_>, stored: &[bool], inline: &[bool]) -> Existence {
+    /// Decides from the readers up. Those that are `spared` workgroup memory are read back from their slots or computed where
+    /// they are read.
+    pub(super) fn of(facts: &Facts<'_>, stored: &[bool], spared: &[Option<Spared>]) -> Existence {
         let count = facts.region.values.len();
         let mut found = Existence {
             kept: vec![Kept::No; count],
             stored: stored.to_vec(),
+            slot_only: spared.iter().map(|s| *s == Some(Spared::Slot)).collect(),
             elements: vec![0; count],
             demand: vec![0; count],
             read: vec![false; count],
@@ -86,7 +99,7 @@ impl Existence {
             let space = facts.space(i);
             found.elements[i] = space.count(facts.graph.dims, facts.bounds);
             found.views[i] = facts.graph.op(facts.value(i)).is_view();
-            found.kept[i] = found.decided(facts, i, inline[i]);
+            found.kept[i] = found.decided(facts, i, spared[i] == Some(Spared::Inline));
             let computed = found.computed(i);
             found.demand_operands(facts, i, computed, &space);
         }
@@ -107,6 +120,7 @@ impl Existence {
         match facts.graph.op(v) {
             Op::Reduce if self.is_small(facts, i) => Kept::Small,
             Op::Reduce | Op::Product | Op::Quantise | Op::TopK | Op::ArgMax | Op::SortIds | Op::Write => Kept::Yes,
+            Op::Map if self.stored[i] && !inline && self.is_small(facts, i) => Kept::Small,
             Op::Map if again == 0 || inline => Kept::No,
             Op::Map if self.is_small(facts, i) => Kept::Small,
             Op::Map if again.saturating_mul(cost(facts.graph, v)) <= REPEATED * u64::from(facts.lanes) => Kept::No,
@@ -167,14 +181,25 @@ impl Existence {
         self.read[i]
     }
 
-    /// The kept value with the largest array that could be computed where it is read instead.
-    pub(super) fn largest_inlinable(&self, facts: &Facts<'_>, arrays: &Arrays) -> Option<usize> {
-        let candidates = (0..self.kept.len()).filter(|&i| {
-            let op = facts.graph.op(facts.value(i));
-            let again = self.demand[i] <= AGAIN.saturating_mul(self.elements[i]);
-            self.kept[i] != Kept::No && arrays.is_on_chip(i) && matches!(op, Op::Map | Op::Concat) && again
-        });
-        candidates.max_by_key(|&i| (self.elements[i], std::cmp::Reverse(i)))
+    /// The value with the largest array that can do without, and how.
+    pub(super) fn largest_spared(&self, facts: &Facts<'_>, arrays: &Arrays) -> Option<(usize, Spared)> {
+        let on_chip = (0..self.kept.len()).filter(|&i| arrays.is_on_chip(i));
+        let candidates = on_chip.filter_map(|i| Some((i, self.spared(facts, i)?)));
+        candidates.max_by_key(|&(i, _)| (self.elements[i], std::cmp::Reverse(i)))
+    }
+
+    /// How a value can do without workgroup memory.
+    fn spared(&self, facts: &Facts<'_>, i: usize) -> Option<Spared> {
+        // What several workgroups compute only one of them stores.
+        let own = facts.locality.atoms_of(i);
+        let mut atoms = own.iter().zip(&facts.locality.atoms);
+        let alone = atoms.all(|(own, atom)| *own || atom.most(facts.graph.dims, facts.bounds) <= 1);
+        if self.stored[i] && alone {
+            return Some(Spared::Slot);
+        }
+        let op = facts.graph.op(facts.value(i));
+        let again = self.demand[i] <= AGAIN.saturating_mul(self.elements[i]);
+        (matches!(op, Op::Map | Op::Concat) && again).then_some(Spared::Inline)
     }
 
     /// What the plan says of each value.
@@ -220,7 +245,8 @@ pub(super) fn lead_of(graph: &Graph<'_>, region: &Region<'_>, locality: &Localit
 fn cost(graph: &Graph<'_>, v: Value) -> u64 {
     let body = Body(graph.attrs(v)[0]);
     let nodes = reachable(graph.scalars, graph.bodies[body.0 as usize].result);
-    nodes.iter().map(|x| scalar_cost(ScalarOp::from_number(graph.scalars[x.0 as usize].op))).sum()
+    let work: u64 = nodes.iter().map(|x| scalar_cost(ScalarOp::from_number(graph.scalars[x.0 as usize].op))).sum();
+    work + 2 * graph.args(v).len() as u64
 }
 
 fn scalar_cost(op: Option<ScalarOp>) -> u64 {

@@ -87,9 +87,9 @@ pub fn plan(
     let locality = locality(graph, region)?;
     let facts = existence::Facts { graph, bounds, region, locality: &locality, lanes: limits.lanes };
     let stored: Vec<bool> = region.values.iter().map(|&v| stored(v)).collect();
-    let mut inline = vec![false; region.values.len()];
+    let mut spared = vec![None; region.values.len()];
     loop {
-        let existence = Existence::of(&facts, &stored, &inline);
+        let existence = Existence::of(&facts, &stored, &spared);
         let mut steps = steps::steps(&facts, &existence)?;
         let arrays = arrays::place(&facts, &existence, &mut steps);
         let wanted = arrays.bytes();
@@ -99,9 +99,9 @@ pub fn plan(
             let lanes = limits.lanes;
             return Ok(RegionPlan { locality, lanes, values, workgroup_bytes: wanted, barriers, steps, arrays });
         }
-        let Some(largest) = existence.largest_inlinable(&facts, &arrays) else {
+        let Some((largest, how)) = existence.largest_spared(&facts, &arrays) else {
             return Err(Refusal::OnChip { wanted, available: limits.workgroup_bytes });
         };
-        inline[largest] = true;
+        spared[largest] = Some(how);
     }
 }

@@ -269,10 +269,12 @@ impl Emit<'_> {
                 };
                 return Some((place(codes, 4)?, place(scales, 32)?));
             }
-            return match self.op(x).is_view() {
-                true => self.q8_place(self.graph.args(x)[0], &self.through(x, at)),
-                false => None,
-            };
+            if self.op(x).is_view() {
+                return self.q8_place(self.graph.args(x)[0], &self.through(x, at));
+            }
+            if self.plan.values[i].place != Place::Stored {
+                return None;
+            }
         }
         let Some((operand, place)) = self.place(x, at) else {
             return match self.op(x).is_view() {

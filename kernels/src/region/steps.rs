@@ -7,6 +7,15 @@ use super::existence::{Existence, Facts, Kept, lead};
 use super::refusal::Refusal;
 use super::share::{Block, Share};
 
+/// What a barrier orders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// Workgroup memory.
+    Arrays,
+    /// And the slots of the region's values.
+    Slots,
+}
+
 /// A step: one value that all lanes compute, or several that one lane computes in locals.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Step {
@@ -14,15 +23,15 @@ pub(super) struct Step {
     pub(super) values: Vec<usize>,
     /// Whether this is a chain of small values.
     pub(super) chain: bool,
-    /// Whether lanes meet in front of it.
-    pub(super) barrier: bool,
+    /// What is ordered by a barrier in front of it, if lanes meet there.
+    pub(super) barrier: Option<Order>,
     /// Cells that it needs while it runs.
     pub(super) scratch: Option<Cells>,
 }
 
 impl Step {
     fn one(i: usize) -> Step {
-        Step { values: vec![i], chain: false, barrier: false, scratch: None }
+        Step { values: vec![i], chain: false, barrier: None, scratch: None }
     }
 }
 
@@ -78,7 +87,7 @@ fn close(open: &mut Chain, steps: &mut Vec<Step>) {
     match values[..] {
         [] => {}
         [i] => steps.push(Step::one(i)),
-        _ => steps.push(Step { values, chain: true, barrier: false, scratch: None }),
+        _ => steps.push(Step { values, chain: true, barrier: None, scratch: None }),
     }
 }
 
@@ -99,7 +108,7 @@ fn check(facts: &Facts<'_>, i: usize) -> Result<(), Refusal> {
 pub(super) fn barriers(facts: &Facts<'_>, steps: &[Step]) -> Result<u32, Refusal> {
     let mut count = 0u32;
     for step in steps {
-        count += u32::from(step.barrier);
+        count += u32::from(step.barrier.is_some());
         let [i] = step.values[..] else { continue };
         count = count.saturating_add(inner(facts, i)?);
     }

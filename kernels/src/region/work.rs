@@ -13,14 +13,16 @@ use super::index::Index;
 use super::kernel::Emit;
 use super::refusal::Refusal;
 use super::space::Space;
-use super::steps::Step;
+use super::steps::{Order, Step};
 use super::sums::{Joined, rule_of};
 
 impl Emit<'_> {
     /// Does one step.
     pub(super) fn step(&self, step: &Step) {
-        if step.barrier {
-            self.b.barrier();
+        match step.barrier {
+            Some(Order::Arrays) => self.b.barrier(),
+            Some(Order::Slots) => self.b.barrier_with_buffers(),
+            None => {}
         }
         match step.values[..] {
             _ if step.chain => self.chain(&step.values),

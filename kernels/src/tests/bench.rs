@@ -556,7 +556,7 @@ impl Bench {
     }
 
     /// Runs these steps as kernels only, in both lane orders.
-    pub(crate) fn check_kernels(&self, steps: &[Step]) {
+    pub(crate) fn check_ir(&self, steps: &[Step]) {
         let kernels = self.all_kernels();
         for &step in steps {
             let tokens: Vec<u32> = (0..step.columns).map(|i| i % 3).collect();

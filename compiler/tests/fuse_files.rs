@@ -38,6 +38,11 @@ fn files() -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
 }
 
+/// The files whose graphs are no faults.
+fn graphs() -> Vec<(String, String)> {
+    files().into_iter().filter(|(_, text)| !text.contains(";! refused")).collect()
+}
+
 #[test]
 fn files_keep_their_claims() {
     let only = std::env::var("FUSE_FILE").unwrap_or_default();
@@ -206,25 +211,22 @@ fn launches(found: &Found, name: impl Fn(Value) -> Value) -> BTreeSet<BTreeSet<B
     found.launches.iter().map(|launch| launch.regions.iter().map(|r| region(&r.values)).collect()).collect()
 }
 
-/// Files whose regions depend on the order of the ids yet, and why; they leave this list as soon as they do not.
-const DIFFERENT_YET: [(&str, &str); 1] = [(
+/// Files whose regions depend on the order of the ids yet; they leave this list as soon as they do not. With 8 columns the last
+/// values of a boundary share a region in one order and have one each in another, and the costs of the two plans differ.
+const DIFFERENT_YET: [&str; 7] = [
+    "boundary_3_streams_1_iterations.ds4ir",
+    "boundary_3_streams_20_iterations.ds4ir",
     "boundary_3_streams_5_iterations.ds4ir",
-    "columns 8: the two products share a region in one order of ids and have one each in another, which is cheaper",
-)];
+    "boundary_4_streams_1_iterations.ds4ir",
+    "boundary_4_streams_20_iterations.ds4ir",
+    "boundary_4_streams_5_iterations.ds4ir",
+    "boundary_collapse_named.ds4ir",
+];
 
 #[test]
 fn names_and_order_of_values_change_nothing() {
-    let chosen = [
-        "attention_pooled_written.ds4ir",
-        "boundary_3_streams_5_iterations.ds4ir",
-        "boundary_wide.ds4ir",
-        "experts_routed.ds4ir",
-        "glu_two_types.ds4ir",
-        "latents.ds4ir",
-        "pooling_4.ds4ir",
-    ];
     let mut different = BTreeSet::new();
-    for (name, text) in files().into_iter().filter(|(name, _)| chosen.contains(&&**name)) {
+    for (name, text) in graphs() {
         let header = Header::parse(&text).unwrap();
         let (tables, profile) = (parse(&text, &name).unwrap(), profile(&header).unwrap());
         for (seed, columns) in (1..=8).zip([1, 8].into_iter().cycle()) {
@@ -241,8 +243,31 @@ fn names_and_order_of_values_change_nothing() {
             assert_eq!(faults, Vec::<String>::new(), "{name}: seed {seed}, columns {columns}");
         }
     }
-    let yet: Vec<&str> = DIFFERENT_YET.iter().map(|(name, _)| *name).collect();
-    assert_eq!(different.iter().collect::<Vec<_>>(), yet, "{DIFFERENT_YET:?}");
+    assert_eq!(different.iter().map(String::as_str).collect::<Vec<_>>(), DIFFERENT_YET);
+}
+
+#[test]
+fn lists_are_sound_for_every_profile() {
+    for (name, text) in graphs() {
+        let tables = parse(&text, &name).unwrap();
+        for profile in Profile::names() {
+            for columns in [1, 4, 64, 512] {
+                let found = fuse(&tables.view(), bounds(columns), &Profile::find(profile).unwrap());
+                let faults = Lists::of(tables.view(), &found).faults();
+                assert_eq!(faults, Vec::<String>::new(), "{name}: {profile}, columns {columns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_is_repeated_to_the_letter() {
+    for (name, text) in graphs() {
+        let tables = parse(&text, &name).unwrap();
+        let profile = Profile::find("generic").unwrap();
+        let lists = || Lists::of(tables.view(), &fuse(&tables.view(), bounds(8), &profile)).regions;
+        assert_eq!(lists(), lists(), "{name}");
+    }
 }
 
 #[test]

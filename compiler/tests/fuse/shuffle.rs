@@ -42,15 +42,15 @@ fn before(graph: &Graph<'_>, v: Value) -> Vec<Value> {
     let mut before = graph.args(v).to_vec();
     if graph.op(v) == Op::Write {
         let replaced = graph.args(v)[0];
-        before.extend(graph.values().filter(|&x| x < v && x != v && shows(graph, x, replaced)));
+        before.extend(graph.values().filter(|&x| x < v && shows(graph, x, replaced)));
     }
     before
 }
 
-/// Whether a value reads a version of a state, itself or through views of it.
+/// Whether a value reads a version of a state, itself or through views of it and gathers from it.
 fn shows(graph: &Graph<'_>, v: Value, version: Value) -> bool {
-    let through = |&x: &Value| x == version || (graph.op(x).is_view() && shows(graph, x, version));
-    graph.args(v).iter().any(through)
+    let is_looked_through = |x: Value| graph.op(x).is_view() || graph.op(x) == Op::Gather;
+    graph.args(v).iter().any(|&x| x == version || (is_looked_through(x) && shows(graph, x, version)))
 }
 
 /// The graph with its values in another order and all letters of its names exchanged.

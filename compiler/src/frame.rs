@@ -11,9 +11,10 @@ use ds4_ir::plan::tables::{
 };
 use ds4_ir::{Bounds, Diagnostic};
 use ds4_kernels::Target;
+use ds4_kernels::schedule::ScaleBlocks;
 
 use crate::fuse::{Profile, fuse};
-use crate::kernels::{add_kernels, add_weight_fields};
+use crate::kernels::{add_kernels, add_weight_fields, scale_blocks};
 use crate::schedule::{Schedule, fused, schedule};
 
 /// A file that holds weights.
@@ -82,10 +83,11 @@ pub fn assemble(graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diag
     }
     add_weight_fields(&mut plan, graph);
     place_states(&mut plan, graph);
+    let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(scale_blocks).collect();
     for &(name, columns) in frame.entries {
         let bounds = Bounds { context: frame.context, columns, outputs: columns };
         let schedule = match frame.form.fusion {
-            Some(profile) => fused(graph, bounds, &fuse(graph, bounds, profile).launches),
+            Some(profile) => fused(graph, bounds, &fuse(graph, bounds, profile, &scales).launches),
             None => schedule(graph, bounds),
         };
         add_entry(&mut plan, &schedule, name, bounds);

@@ -11,7 +11,7 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
-use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow};
+use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow, WeightPlaceRow};
 use ds4_ir::{Bounds, Diagnostic, Op, Place};
 use ds4_kernels::Target;
 use ds4_kernels::emit::{StepBlock, entry_point};
@@ -58,6 +58,11 @@ pub fn add_weight_fields(plan: &mut PlanTables, graph: &Graph<'_>) {
     }
 }
 
+/// Rows and columns of a weight that share a scale.
+pub fn scale_blocks(place: &WeightPlaceRow) -> ScaleBlocks {
+    ScaleBlocks { rows: place.scale_rows, cols: place.scale_cols }
+}
+
 /// A kernel without what distinguishes its uses, and which of its arguments a step writes.
 type Key = (Kernel, Vec<bool>);
 
@@ -76,9 +81,7 @@ impl Shared {
         let bounds = plan.view().bounds(entry);
         let slots = entry.slots.of(&plan.slots).to_vec();
         let found = layouts(graph, bounds, &slots);
-        let blocks =
-            |place: &ds4_ir::plan::WeightPlaceRow| ScaleBlocks { rows: place.scale_rows, cols: place.scale_cols };
-        let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(blocks).collect();
+        let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(scale_blocks).collect();
         let scene = Scene { graph: *graph, bounds, slots: &slots, layouts: &found, scales: &scales };
         let widest = widest(plan);
         let name = plan.view().str(entry.name).to_string();
@@ -146,16 +149,8 @@ fn fused(
     let graph = &scene.graph;
     let mut made = Vec::new();
     for (values, tiles) in regions {
-        let anchor = values.last().copied().unwrap_or(Value(0));
-        let all = with_views(graph, values);
-        let region = Region { values: &all, tiles };
-        let stores = |v: Value| {
-            let has_memory = graph.op(v) == Op::Write || scene.slots.binary_search_by_key(&v, |s| s.value).is_ok();
-            has_memory && values.binary_search(&v).is_ok() && !stored[v.0 as usize]
-        };
-        let kernel = region::plan(graph, scene.bounds, &region, &stores, limits)
-            .and_then(|plan| region::kernel(scene, &region, &plan))
-            .map_err(|refusal| no_kernel(graph, anchor, &refusal))?;
+        let kernel = region_kernel(scene, values, tiles, limits, stored)
+            .map_err(|refusal| no_kernel(graph, values.last().copied().unwrap_or(Value(0)), &refusal))?;
         made.push(kernel);
         for &v in values {
             stored[v.0 as usize] = true;
@@ -167,6 +162,29 @@ fn fused(
     let anchor = regions.last().and_then(|(values, _)| values.last()).copied().unwrap_or(Value(0));
     let name = made.iter().map(|kernel| kernel.name.clone()).next_back().unwrap_or_default();
     side_by_side(&name, made).map(|kernel| vec![kernel]).map_err(|apart| no_kernel(graph, anchor, &apart))
+}
+
+/// The kernel of a region, whose values ascend and whose views are not listed. It stores what has a slot and is not `stored` by
+/// an earlier region.
+///
+/// # Errors
+/// No schedule computes these values together with this split.
+pub fn region_kernel(
+    scene: &Scene<'_>,
+    values: &[Value],
+    tiles: &[u32],
+    limits: Limits,
+    stored: &[bool],
+) -> Result<Kernel, region::Refusal> {
+    let graph = &scene.graph;
+    let all = with_views(graph, values);
+    let region = Region { values: &all, tiles };
+    let stores = |v: Value| {
+        let has_memory = graph.op(v) == Op::Write || scene.slots.binary_search_by_key(&v, |s| s.value).is_ok();
+        has_memory && values.binary_search(&v).is_ok() && !stored[v.0 as usize]
+    };
+    let plan = region::plan(graph, scene.bounds, &region, &stores, limits)?;
+    region::kernel(scene, &region, &plan)
 }
 
 /// The largest bounds of all entry points.

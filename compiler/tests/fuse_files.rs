@@ -150,7 +150,7 @@ type Fault = (&'static str, fn(&mut Vec<(usize, Vec<Value>)>));
 #[test]
 fn each_fault_of_lists_is_found() {
     let tables = parse(PLANTED, "planted").unwrap();
-    let found = fuse(&tables.view(), bounds(1), &Profile::find("generic").unwrap());
+    let found = fuse(&tables.view(), bounds(1), &Profile::find("generic").unwrap(), &[]);
     let faults: [Fault; 7] = [
         ("no region computes", |regions| regions.iter_mut().for_each(|r| r.1.retain(|v| v.0 != 4))),
         ("no ascending list", |regions| regions[0].1.reverse()),
@@ -189,7 +189,7 @@ output y = y
 #[test]
 fn a_write_beside_its_readers_is_found() {
     let tables = parse(VERSIONS, "versions").unwrap();
-    let found = fuse(&tables.view(), bounds(1), &Profile::find("generic").unwrap());
+    let found = fuse(&tables.view(), bounds(1), &Profile::find("generic").unwrap(), &[]);
     let lists = Lists::of(tables.view(), &found);
     assert_eq!(lists.faults(), Vec::<String>::new());
     let launches = |regions: &[(usize, Vec<u32>)]| {
@@ -233,8 +233,8 @@ fn names_and_order_of_values_change_nothing() {
             let order = order(&tables.view(), &mut Random::new(seed));
             let other = shuffled(&tables, &order, 1 + seed as u8);
             verify(&other.view()).unwrap_or_else(|fault| panic!("{name}, seed {seed}: {fault}"));
-            let here = fuse(&tables.view(), bounds(columns), &profile);
-            let there = fuse(&other.view(), bounds(columns), &profile);
+            let here = fuse(&tables.view(), bounds(columns), &profile, &[]);
+            let there = fuse(&other.view(), bounds(columns), &profile, &[]);
             if launches(&here, |v| v) != launches(&there, |v| order[v.0 as usize]) {
                 println!("{name}: seed {seed}, columns {columns}: other regions");
                 different.insert(name.clone());
@@ -252,7 +252,7 @@ fn lists_are_sound_for_every_profile() {
         let tables = parse(&text, &name).unwrap();
         for profile in Profile::names() {
             for columns in [1, 4, 64, 512] {
-                let found = fuse(&tables.view(), bounds(columns), &Profile::find(profile).unwrap());
+                let found = fuse(&tables.view(), bounds(columns), &Profile::find(profile).unwrap(), &[]);
                 let faults = Lists::of(tables.view(), &found).faults();
                 assert_eq!(faults, Vec::<String>::new(), "{name}: {profile}, columns {columns}");
             }
@@ -265,7 +265,7 @@ fn a_search_is_repeated_to_the_letter() {
     for (name, text) in graphs() {
         let tables = parse(&text, &name).unwrap();
         let profile = Profile::find("generic").unwrap();
-        let lists = || Lists::of(tables.view(), &fuse(&tables.view(), bounds(8), &profile)).regions;
+        let lists = || Lists::of(tables.view(), &fuse(&tables.view(), bounds(8), &profile, &[])).regions;
         assert_eq!(lists(), lists(), "{name}");
     }
 }

@@ -46,7 +46,13 @@ impl Fuse {
         }
         let graph = ds4_ir::text::parse(&text, &name)?;
         let bounds = Bounds { context: self.context, columns: self.columns, outputs: self.columns };
-        let found = fuse(&graph.view(), bounds, &profile);
+        ds4_ir::verify::verify(&graph.view()).map_err(|fault| {
+            Diagnostic::new(codes::TEXT_OPERATION, "the value graph is not well-formed")
+                .at(Place::file(&name))
+                .wanted("a graph that keeps the rules of its operations", fault)
+                .help("see the operations in the documentation of `ds4_ir::op`")
+        })?;
+        let found = fuse(&graph.view(), bounds, &profile, &[]);
         super::print(&launches_text(&graph.view(), &found))
     }
 }

@@ -1,5 +1,7 @@
 //! What a region costs on a device.
 
+use std::collections::HashSet;
+
 use ds4_ir::dim::{Bounds, DimRow, Step, dim_max, dim_value};
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::scalar::{Scalar, reachable};
@@ -8,6 +10,7 @@ use ds4_kernels::region::{Axis, Extent, Factor, Locality, Region, RegionPlan, Wa
 
 use super::nodes::{Kind, Nodes};
 use super::profile::Profile;
+use super::terms::term_numbers;
 
 /// Elements up to which a value's step is computed in registers.
 const SMALL: f64 = 64.0;
@@ -27,6 +30,10 @@ pub struct Scene<'a> {
     pub bounds: Bounds,
     /// The device.
     pub profile: &'a Profile,
+    /// For each value a number that does not depend on ids: what comes first where costs are equal.
+    pub order: Vec<u64>,
+    /// Regions that no schedule computes: signature of the nodes, then the split.
+    pub unscheduled: HashSet<Vec<u32>>,
     /// Each dimension in an ordinary step: the most columns, in the middle of the context.
     typical: Vec<u32>,
     /// Operations of each body.
@@ -40,7 +47,8 @@ impl<'a> Scene<'a> {
         let step = Step { position, columns: bounds.columns, outputs: bounds.outputs.min(1) };
         let typical = (0..graph.dims.len()).map(|i| dim_value(graph.dims, Dim(i as u32), step)).collect();
         let bodies = graph.bodies.iter().map(|body| body_cost(&graph, body.result)).collect();
-        Scene { graph, nodes, bounds, profile, typical, bodies }
+        let order = term_numbers(&graph);
+        Scene { graph, nodes, bounds, profile, order, unscheduled: HashSet::new(), typical, bodies }
     }
 
     pub(super) fn extent(&self, extent: Extent) -> f64 {

@@ -10,23 +10,44 @@ pub mod nodes;
 pub mod path;
 pub mod profile;
 pub mod regions;
+mod schedulable;
 mod signature;
+mod terms;
 mod why_not;
 
 use ds4_ir::Bounds;
 use ds4_ir::graph::{Graph, Value};
 
 use cost::Scene;
+use ds4_kernels::schedule::ScaleBlocks;
 use nodes::Nodes;
 pub use path::{Found, Launch};
 pub use profile::Profile;
 pub use why_not::{Answer, why_not};
 
-/// The launches of a graph at an entry point.
-pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile) -> Found {
+/// Searches that a region without a schedule may cost.
+const ROUNDS: usize = 8;
+
+/// The launches of a graph at an entry point. `scales` are those of the graph's weights; where there are none, their scales are
+/// in their formats.
+///
+/// Every region has been scheduled: a split for which the schedules turn out to have no kernel is not taken again.
+pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[ScaleBlocks]) -> Found {
     let nodes = Nodes::of(graph);
-    let scene = Scene::new(*graph, &nodes, bounds, profile);
-    path::shortest(&scene, &levels(&scene, &depth::depths(&scene)))
+    let mut scales = scales.to_vec();
+    scales.resize(graph.weights.len(), ScaleBlocks::default());
+    let mut scene = Scene::new(*graph, &nodes, bounds, profile);
+    let levels = levels(&scene, &depth::depths(&scene));
+    let mut found = path::shortest(&scene, &levels);
+    for _ in 0..ROUNDS {
+        let refused = schedulable::refused(&scene, &found.launches, &scales);
+        if refused.is_empty() {
+            break;
+        }
+        scene.unscheduled.extend(refused);
+        found = path::shortest(&scene, &levels);
+    }
+    found
 }
 
 /// The nodes of each depth.

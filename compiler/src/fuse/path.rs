@@ -38,7 +38,7 @@ pub struct Found {
     pub tried: usize,
     /// Sets that were answered from equal ones.
     pub repeated: usize,
-    /// Sets of several depths that are no launch, or cost more than their parts.
+    /// Sets of nodes that are no launch.
     pub declined: Vec<Declined>,
 }
 
@@ -54,11 +54,13 @@ pub fn shortest(scene: &Scene<'_>, levels: &[Vec<Value>]) -> Found {
             set.sort();
             let launches = match search.launches(&set) {
                 Ok(launches) => launches,
-                Err(why) if span > 1 => {
-                    search.found.declined.push(Declined { nodes: set, why });
-                    continue;
+                Err(why) => {
+                    search.found.declined.push(Declined { nodes: set.clone(), why });
+                    if span > 1 {
+                        continue;
+                    }
+                    search.cut(&set)
                 }
-                Err(_) => search.halved(&set),
             };
             let time = best[end - span].0 + launches.iter().map(|launch| launch.time).sum::<f64>();
             if least.as_ref().is_none_or(|(known, ..)| time < *known) {
@@ -124,15 +126,22 @@ impl Search<'_, '_> {
         result.map(|launches| launches.into_iter().map(|regions| self.timed(regions)).collect())
     }
 
-    /// Launches for a depth that is none: its first half, then the rest.
-    fn halved(&mut self, set: &[Value]) -> Vec<Launch> {
-        if let [v] = set {
-            return vec![alone(self.scene, *v)];
-        }
-        let (first, rest) = set.split_at(set.len() / 2);
+    /// Launches for a depth that is none: as many of its first nodes as are one, then the rest.
+    fn cut(&mut self, set: &[Value]) -> Vec<Launch> {
         let mut launches = Vec::new();
-        for half in [first, rest] {
-            launches.extend(self.launches(half).unwrap_or_else(|_| self.halved(half)));
+        let mut rest = set;
+        while !rest.is_empty() {
+            let (mut fits, mut fails) = (0, rest.len() + 1);
+            let mut found = None;
+            while fails - fits > 1 {
+                let middle = (fits + fails) / 2;
+                match self.launches(&rest[..middle]) {
+                    Ok(launches) => (fits, found) = (middle, Some(launches)),
+                    Err(_) => fails = middle,
+                }
+            }
+            launches.extend(found.unwrap_or_else(|| vec![alone(self.scene, rest[0])]));
+            rest = &rest[fits.max(1)..];
         }
         launches
     }

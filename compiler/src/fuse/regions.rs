@@ -7,6 +7,7 @@ use ds4_ir::graph::Value;
 use ds4_kernels::region::{Refusal, Region, plan, with_views, work_dims};
 
 use super::cost::{Cost, Scene};
+use super::signature::signature;
 
 /// Most columns that a workgroup takes together.
 const COLUMNS: u32 = 8;
@@ -116,7 +117,8 @@ pub fn components(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Vec<Value>>, U
 
 fn component_regions(scene: &Scene<'_>, nodes: &[Value]) -> Result<Vec<Planned>, Unfit> {
     let joint = within_arguments(scene, best(scene, nodes).map_err(Unfit::Region));
-    let sinks: Vec<Value> = nodes.iter().copied().filter(|&v| !is_read_within(scene, nodes, v)).collect();
+    let mut sinks: Vec<Value> = nodes.iter().copied().filter(|&v| !is_read_within(scene, nodes, v)).collect();
+    sinks.sort_by_key(|&v| (scene.order[v.0 as usize], v));
     if sinks.len() == 1 {
         return joint.map(|region| vec![region]);
     }
@@ -197,7 +199,14 @@ pub fn best(scene: &Scene<'_>, nodes: &[Value]) -> Result<Planned, Refusal> {
     let Some(&anchor) = nodes.last() else { return Err(Refusal::Empty) };
     let mut best: Option<(f64, Vec<u32>, Cost)> = None;
     let mut refusal = Refusal::Empty;
+    let signed = (!scene.unscheduled.is_empty()).then(|| signature(scene, nodes));
     for tiles in splits(scene, anchor) {
+        if let Some(signed) = &signed
+            && scene.unscheduled.contains(&[&signed[..], &tiles[..]].concat())
+        {
+            refusal = Refusal::NoSchedule(anchor);
+            continue;
+        }
         let region = Region { values: &all, tiles: &tiles };
         match fitting(scene, nodes, &region) {
             Ok(cost) => {

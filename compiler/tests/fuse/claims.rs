@@ -36,7 +36,7 @@ fn run(text: &str, file: &str) -> Result<Vec<String>, String> {
     let mut failures = Vec::new();
     let mut kept = vec![true; header.claims.len()];
     for &columns in &header.columns {
-        let found = fuse(&graph.view(), bounds(columns), &profile(&header)?);
+        let found = fuse(&graph.view(), bounds(columns), &profile(&header)?, &[]);
         let lists = Lists::of(graph.view(), &found);
         failures.extend(lists.faults().into_iter().map(|fault| format!("columns {columns}: {fault}")));
         for (claim, kept) in header.claims.iter().zip(&mut kept) {

@@ -89,10 +89,17 @@ pub fn locality(graph: &Graph<'_>, region: &Region<'_>) -> Result<Locality, Refu
             if graph.op(operand) == Op::Write {
                 return Err(Refusal::WriteIsRead(operand));
             }
-            wanted[at] = Some(match wanted[at].take() {
+            let mut joined: Vec<Axis> = match wanted[at].take() {
                 None => part,
                 Some(known) => known.into_iter().zip(&part).map(|(a, b)| a.joined(b)).collect(),
-            });
+            };
+            // What chooses among a row's elements has the whole row, whatever its readers want of it.
+            if matches!(graph.op(operand), Op::TopK | Op::SortIds)
+                && let Some(last) = joined.last_mut()
+            {
+                *last = Axis::Whole;
+            }
+            wanted[at] = Some(joined);
         }
         wanted[i] = Some(axes);
     }

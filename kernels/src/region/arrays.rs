@@ -143,7 +143,7 @@ fn cells_wanted(facts: &Facts<'_>, existence: &Existence, i: usize) -> [Option<(
 
 /// Pool and number of cells that a step needs while it runs.
 fn scratch(facts: &Facts<'_>, step: &Step) -> Option<(usize, u32)> {
-    let [i] = step.values[..] else { return None };
+    let i = *step.values.first().filter(|_| !step.chain)?;
     let v = facts.value(i);
     let lanes = facts.lanes;
     match facts.graph.op(v) {

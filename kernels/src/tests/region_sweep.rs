@@ -103,7 +103,9 @@ impl Cut<'_> {
         }
         splits.into_iter().find(|tiles| {
             let region = Region { values: &closed, tiles };
-            region::plan(&self.graph, self.bounds, &region, &|_| true, self.limits).is_ok()
+            let anchor = values.last();
+            let stored: [&dyn Fn(Value) -> bool; 2] = [&|_| true, &|v| Some(&v) == anchor];
+            stored.iter().all(|stored| region::plan(&self.graph, self.bounds, &region, stored, self.limits).is_ok())
         })
     }
 

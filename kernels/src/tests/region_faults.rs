@@ -115,7 +115,7 @@ fn readers_of_different_parts_get_all() {
     let axes = parts(b, &[y, sum, sum_column, wide, z], &[1, 16]).unwrap();
     let row = Axis::Split(vec![grid(0, 1, 4)]);
     assert_eq!(axes[0], [row.clone(), Axis::Whole]);
-    assert_eq!(axes[1], [row.clone()]);
+    assert_eq!(axes[1], std::slice::from_ref(&row));
     assert_eq!(axes[4], [row, Axis::Split(vec![grid(1, 1, 4), local(16)])]);
 }
 

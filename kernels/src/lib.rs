@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`kernel`] | the kernel IR: tables, builder, verifier. **Begin here** |
 //! | [`schedule`] | from one value of the graph to its kernels, generic over operation, type and tree |
+//! | [`region`] | from many values, split among workgroups, to one kernel |
 //! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
 //! | [`emit`] | the text of a kernel: WGSL for strict lowering, PTX, HIP C++ |
 //! | [`read`] | from the text of a target back to a kernel |
@@ -24,8 +25,8 @@
 //!
 //! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
 //! gathers that its reader does itself), each compared with the evaluator bit by bit, as kernels and through the text of every
-//! target. What does not exist yet: the domain of terms outside of tests, schedules of several values, several columns of a
-//! product in one lane.
+//! target; regions of any values, on chip, in locals or read back from their slots, compared in the same way. What does not exist
+//! yet: the domain of terms outside of tests.
 
 pub mod emit;
 pub mod kernel;

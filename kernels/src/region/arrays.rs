@@ -67,7 +67,7 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
     let mut found = Arrays { cells: vec![[None; 2]; facts.region.values.len()], lens: [0; 3] };
     let mut live: Vec<(Cells, usize)> = Vec::new();
     let mut used: Vec<(Cells, bool)> = Vec::new();
-    for s in 0..steps.len() {
+    for (s, step) in steps.iter_mut().enumerate() {
         live.retain(|(_, last)| *last >= s);
         let mut take = |pool: usize, count: u32, last: usize, lens: &mut [u32; 3]| {
             let cells = free(&live, pool, count);
@@ -76,7 +76,7 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
             cells
         };
         let mut writes = Vec::new();
-        for &i in &steps[s].values {
+        for &i in &step.values {
             if existence.slot_only[i] {
                 writes.push(slot(i));
                 continue;
@@ -86,8 +86,8 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
             found.cells[i] = wanted.map(|w| w.map(|(pool, count)| take(pool, count, last, &mut found.lens)));
             writes.extend(found.cells[i].into_iter().flatten());
         }
-        steps[s].scratch = scratch(facts, &steps[s]).map(|(pool, count)| take(pool, count, s, &mut found.lens));
-        writes.extend(steps[s].scratch);
+        step.scratch = scratch(facts, step).map(|(pool, count)| take(pool, count, s, &mut found.lens));
+        writes.extend(step.scratch);
         let read = |&i: &usize| -> Vec<Cells> {
             let in_slot = existence.slot_only[i].then(|| slot(i));
             found.cells[i].into_iter().flatten().chain(in_slot).collect()
@@ -97,11 +97,11 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
             writes.iter().any(|w| w.meets(cells)) || *written && reads.iter().any(|r| r.meets(cells))
         };
         let in_slots = used.iter().filter(clash).any(|(cells, _)| cells.pool >= SLOTS);
-        steps[s].barrier = match used.iter().any(|used| clash(&used)) {
+        step.barrier = match used.iter().any(|used| clash(&used)) {
             true => Some(if in_slots { Order::Slots } else { Order::Arrays }),
             false => None,
         };
-        if let Some(order) = steps[s].barrier {
+        if let Some(order) = step.barrier {
             used.retain(|(cells, _)| cells.pool >= SLOTS && order == Order::Arrays);
         }
         used.extend(writes.into_iter().map(|cells| (cells, true)));
@@ -143,7 +143,7 @@ fn cells_wanted(facts: &Facts<'_>, existence: &Existence, i: usize) -> [Option<(
 
 /// Pool and number of cells that a step needs while it runs.
 fn scratch(facts: &Facts<'_>, step: &Step) -> Option<(usize, u32)> {
-    let [i] = step.values[..] else { return None };
+    let i = *step.values.first().filter(|_| !step.chain)?;
     let v = facts.value(i);
     let lanes = facts.lanes;
     match facts.graph.op(v) {

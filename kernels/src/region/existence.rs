@@ -90,18 +90,18 @@ impl Existence {
             kept: vec![Kept::No; count],
             stored: stored.to_vec(),
             slot_only: spared.iter().map(|s| *s == Some(Spared::Slot)).collect(),
-            elements: vec![0; count],
+            elements: Vec::new(),
             demand: vec![0; count],
             read: vec![false; count],
             views: vec![false; count],
         };
+        let spaces: Vec<Space> = (0..count).map(|i| facts.space(i)).collect();
+        found.elements = spaces.iter().map(|space| space.count(facts.graph.dims, facts.bounds)).collect();
         for i in (0..count).rev() {
-            let space = facts.space(i);
-            found.elements[i] = space.count(facts.graph.dims, facts.bounds);
             found.views[i] = facts.graph.op(facts.value(i)).is_view();
             found.kept[i] = found.decided(facts, i, spared[i] == Some(Spared::Inline));
             let computed = found.computed(i);
-            found.demand_operands(facts, i, computed, &space);
+            found.demand_operands(facts, i, computed, &spaces[i]);
         }
         found
     }

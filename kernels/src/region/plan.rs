@@ -61,7 +61,7 @@ pub struct RegionPlan {
     /// Barriers that a lane comes by, those within loops counted once for each turn.
     pub barriers: u32,
     /// What a workgroup does, in order.
-    pub(super) steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Where on-chip values lie.
     pub(super) arrays: Arrays,
 }

@@ -17,6 +17,7 @@ use super::plan::Place;
 use super::refusal::Refusal;
 use super::share::{Block, Share, leaves};
 use super::space::Space;
+use super::steps::Step;
 use super::sums::{Part, Sums};
 
 /// A leaf of a row of `w`.
@@ -40,7 +41,8 @@ struct Product<'p> {
 
 impl Emit<'_> {
     /// `product`
-    pub(super) fn product(&self, i: usize, scratch: Option<Cells>) {
+    pub(super) fn product(&self, step: &Step) {
+        let i = step.values[0];
         let v = self.region.values[i];
         let args = self.graph.args(v);
         let share = match Share::of(&self.graph, self.scene.bounds, v, self.plan.lanes) {
@@ -49,11 +51,11 @@ impl Emit<'_> {
         };
         let space = self.space(i);
         let block = Block::of(&self.graph, self.scene.bounds, v, &space, share, self.plan.lanes);
-        let sums = Sums { share, kind: ReduceKind::Sum, results: block.results(), scratch };
+        let sums = Sums { share, kind: ReduceKind::Sum, results: block.results(), scratch: step.scratch };
         let batch = self.graph.dims_of(args[1]).len() - 2;
         let product = Product { v, x: args[0], w: args[1], mask: args.get(2).copied(), block, batch, sums: &sums };
         let leaves = |at: &[Index], part: Part, vars: &[Var<Number>]| product.leaves(self, at, part, vars);
-        let finish = |at: &[Index], totals: &[Number]| product.finish(self, i, at, totals);
+        let finish = |at: &[Index], totals: &[Number]| product.finish(self, step, at, totals);
         self.sums(&blocked(&space, block), &sums, leaves, finish);
     }
 }
@@ -78,12 +80,11 @@ fn blocked(space: &Space, block: Block) -> Space {
 
 impl Product<'_> {
     /// The position of one result of a block.
-    fn at(&self, emit: &Emit<'_>, at: &[Index], row: u32, column: Option<u32>) -> Vec<Index> {
+    fn at(&self, at: &[Index], row: u32, column: Option<u32>) -> Vec<Index> {
         let mut at = at.to_vec();
         if let (Some(column), Some((axis, _))) = (column, self.block.columns) {
             at[axis] = Index::constant(column);
         }
-        let _ = emit;
         if let Some(last) = at.last_mut() {
             *last = last.plus(&Index::constant(row));
         }
@@ -102,12 +103,12 @@ impl Product<'_> {
         (0..most).map(|column| (Some(column), holds(column))).collect()
     }
 
-    fn finish(&self, emit: &Emit<'_>, i: usize, at: &[Index], totals: &[Number]) {
+    fn finish(&self, emit: &Emit<'_>, step: &Step, at: &[Index], totals: &[Number]) {
         for (c, (column, holds)) in self.columns(emit).into_iter().enumerate() {
             emit.when(holds, || {
                 for row in 0..self.block.rows {
                     let total = totals[c * self.block.rows as usize + row as usize];
-                    emit.keep(i, &self.at(emit, at, row, column), Element::F(total));
+                    emit.settle(step, &self.at(at, row, column), Element::F(total));
                 }
             });
         }
@@ -159,7 +160,7 @@ impl Product<'_> {
         if row == self.block.rows {
             return self.add(emit, at, k, found, vars);
         }
-        let at_row = self.at(emit, at, row, None);
+        let at_row = self.at(at, row, None);
         let w_at = self.w_at(&at_row, k);
         let several = self.block.results() > self.block.rows;
         if emit.graph.ty(self.w).format().is_none() {
@@ -191,7 +192,7 @@ impl Product<'_> {
     fn add(&self, emit: &Emit<'_>, at: &[Index], k: &Index, rows: &[Right], vars: &[Var<Number>]) {
         for (c, (column, holds)) in self.columns(emit).into_iter().enumerate() {
             emit.when(holds, || {
-                let mut x_at = self.at(emit, at, 0, column);
+                let mut x_at = self.at(at, 0, column);
                 x_at.pop();
                 x_at.push(k.times(self.unit(emit) as u32));
                 let vars = &vars[c * rows.len()..];

@@ -9,22 +9,23 @@ use super::share::{Block, Share};
 
 /// What a barrier orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Workgroup memory.
     Arrays,
     /// And the slots of the region's values.
     Slots,
 }
 
-/// A step: one value that all lanes compute, or several that one lane computes in locals.
+/// A step: one value that all lanes compute, with the maps of its elements that follow; or several that one lane computes in
+/// locals.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Places in the region's list.
     pub(super) values: Vec<usize>,
     /// Whether this is a chain of small values.
     pub(super) chain: bool,
     /// What is ordered by a barrier in front of it, if lanes meet there.
-    pub(super) barrier: Option<Order>,
+    pub(crate) barrier: Option<Order>,
     /// Cells that it needs while it runs.
     pub(super) scratch: Option<Cells>,
 }
@@ -58,6 +59,10 @@ pub(super) fn steps(facts: &Facts<'_>, existence: &Existence) -> Result<Vec<Step
         let operands = facts.graph.args(v).iter().filter_map(|&a| facts.find(a));
         let reads = operands.map(|at| touched[at]).max().unwrap_or(0);
         let has_step = existence.kept[i] != Kept::No || existence.stored[i];
+        if reads != open.number && follows(facts, existence, steps.last(), i) {
+            steps.last_mut().into_iter().for_each(|step| step.values.push(i));
+            continue;
+        }
         if existence.kept[i] == Kept::Small {
             let shared = (lead(facts, i), facts.locality.atoms_of(i));
             if open.shared != shared {
@@ -79,6 +84,37 @@ pub(super) fn steps(facts: &Facts<'_>, existence: &Existence) -> Result<Vec<Step
     }
     close(&mut open, &mut steps);
     Ok(steps)
+}
+
+/// Whether a map takes the elements of a step's sums one by one, and nothing else that the step computes.
+fn follows(facts: &Facts<'_>, existence: &Existence, step: Option<&Step>, i: usize) -> bool {
+    let Some(step) = step.filter(|step| !step.chain) else { return false };
+    let first = step.values[0];
+    let (graph, v, sum) = (facts.graph, facts.value(i), facts.value(step.values[0]));
+    let same = graph.dims_of(v) == graph.dims_of(sum) && facts.locality.axes[i] == facts.locality.axes[first];
+    let sums = matches!(graph.op(sum), Op::Reduce | Op::Product);
+    if !sums || !same || graph.op(v) != Op::Map || existence.kept[i] == Kept::No {
+        return false;
+    }
+    let mut operands: Vec<usize> = graph.args(v).iter().filter_map(|&a| facts.find(a)).collect();
+    let all = operands.len();
+    operands.retain(|at| !step.values.contains(at));
+    operands.len() < all && !reaches(facts, existence, operands, &step.values)
+}
+
+/// Whether values that are not kept lead from operands to one of these values.
+fn reaches(facts: &Facts<'_>, existence: &Existence, mut pending: Vec<usize>, values: &[usize]) -> bool {
+    let mut seen = Vec::new();
+    while let Some(at) = pending.pop() {
+        if values.contains(&at) {
+            return true;
+        }
+        if existence.kept[at] == Kept::No && !seen.contains(&at) {
+            seen.push(at);
+            pending.extend(facts.graph.args(facts.value(at)).iter().filter_map(|&a| facts.find(a)));
+        }
+    }
+    false
 }
 
 fn close(open: &mut Chain, steps: &mut Vec<Step>) {
@@ -109,8 +145,9 @@ pub(super) fn barriers(facts: &Facts<'_>, steps: &[Step]) -> Result<u32, Refusal
     let mut count = 0u32;
     for step in steps {
         count += u32::from(step.barrier.is_some());
-        let [i] = step.values[..] else { continue };
-        count = count.saturating_add(inner(facts, i)?);
+        if !step.chain {
+            count = count.saturating_add(inner(facts, step.values[0])?);
+        }
     }
     Ok(count)
 }

@@ -12,6 +12,7 @@ use super::kernel::{Emit, Positions, extent_row};
 use super::refusal::Refusal;
 use super::share::{SHUFFLED, Share, leaves};
 use super::space::Space;
+use super::steps::Step;
 
 /// What sums and maxima are made of.
 pub(super) trait Joined: Handle {
@@ -80,7 +81,8 @@ pub(super) struct Part {
 
 impl Emit<'_> {
     /// `reduce`
-    pub(super) fn reduce(&self, i: usize, scratch: Option<Cells>) {
+    pub(super) fn reduce(&self, step: &Step) {
+        let i = step.values[0];
         let v = self.region.values[i];
         let Some(kind) = ReduceKind::from_number(self.graph.attrs(v)[0]) else {
             return self.refuse(Refusal::NoSchedule(v));
@@ -90,13 +92,14 @@ impl Emit<'_> {
             Err(refusal) => return self.refuse(refusal),
         };
         match (share, self.graph.ty(v)) {
-            (Share::Unrolled(_), _) => self.each(&self.space(i), |at| self.keep(i, at, self.unrolled(v, at))),
-            (_, ValueType::F32) => self.reduce_as::<Number>(i, kind, share, scratch),
-            _ => self.reduce_as::<Word>(i, kind, share, scratch),
+            (Share::Unrolled(_), _) => self.each(&self.space(i), |at| self.settle(step, at, self.unrolled(v, at))),
+            (_, ValueType::F32) => self.reduce_as::<Number>(step, kind, share),
+            _ => self.reduce_as::<Word>(step, kind, share),
         }
     }
 
-    fn reduce_as<T: Joined>(&self, i: usize, kind: ReduceKind, share: Share, scratch: Option<Cells>) {
+    fn reduce_as<T: Joined>(&self, step: &Step, kind: ReduceKind, share: Share) {
+        let i = step.values[0];
         let v = self.region.values[i];
         let leaves_of = |at: &[Index], part: Part, sums: &[Var<T>]| {
             let end = extent_row(self.scene, leaves(&self.graph, v));
@@ -105,8 +108,8 @@ impl Emit<'_> {
                 self.leaf(v, kind, at, Index::word(&self.b, u, below), sums[0]);
             });
         };
-        let finish = |at: &[Index], totals: &[T]| self.keep(i, at, totals[0].element());
-        let sums = Sums { share, kind, results: 1, scratch };
+        let finish = |at: &[Index], totals: &[T]| self.settle(step, at, totals[0].element());
+        let sums = Sums { share, kind, results: 1, scratch: step.scratch };
         self.sums(&self.space(i), &sums, leaves_of, finish);
     }
 

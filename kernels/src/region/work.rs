@@ -26,22 +26,40 @@ impl Emit<'_> {
         }
         match step.values[..] {
             _ if step.chain => self.chain(&step.values),
-            [i] => self.single(i, step),
-            _ => self.refuse(Refusal::Empty),
+            [i, ..] => self.single(i, step),
+            [] => self.refuse(Refusal::Empty),
         }
     }
 
     fn single(&self, i: usize, step: &Step) {
         let v = self.region.values[i];
         match self.op(v) {
-            Op::Reduce => self.reduce(i, step.scratch),
-            Op::Product => self.product(i, step.scratch),
+            Op::Reduce => self.reduce(step),
+            Op::Product => self.product(step),
             Op::Quantise => self.quantise(i),
             Op::TopK | Op::ArgMax | Op::SortIds => self.choose(i, step.scratch),
             Op::Write => self.write(i),
             Op::Concat => self.concat(i),
             _ => self.each(&self.space(i), |at| self.keep(i, at, self.made(v, at))),
         }
+    }
+
+    /// Keeps the first value of a step at a position, and the maps that take its element.
+    pub(super) fn settle(&self, step: &Step, at: &[Index], element: Element) {
+        let mut element = self.named(element);
+        for (turn, &i) in step.values.iter().enumerate() {
+            let v = self.region.values[i];
+            if turn > 0 {
+                element = self.named(self.made(v, at));
+            }
+            if step.values.len() > 1 {
+                self.registers.borrow_mut().insert(key(v, at), element);
+            }
+            self.keep(i, at, element);
+        }
+        step.values.iter().for_each(|&i| {
+            self.registers.borrow_mut().remove(&key(self.region.values[i], at));
+        });
     }
 
     /// `concat`: one operand after the other, but for those that lie in its slot already.

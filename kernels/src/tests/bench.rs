@@ -319,7 +319,7 @@ impl Bench {
         self.tables.view()
     }
 
-    fn scene(&self) -> Scene<'_> {
+    pub(crate) fn scene(&self) -> Scene<'_> {
         Scene {
             graph: self.graph(),
             bounds: self.bounds,

@@ -13,6 +13,7 @@ mod mutations;
 mod planted;
 mod products;
 mod reductions;
+mod region_faults;
 mod region_sweep;
 mod regions;
 pub(crate) mod shown;

@@ -103,7 +103,9 @@ impl Cut<'_> {
         }
         splits.into_iter().find(|tiles| {
             let region = Region { values: &closed, tiles };
-            region::plan(&self.graph, self.bounds, &region, &|_| true, self.limits).is_ok()
+            let anchor = values.last();
+            let stored: [&dyn Fn(Value) -> bool; 2] = [&|_| true, &|v| Some(&v) == anchor];
+            stored.iter().all(|stored| region::plan(&self.graph, self.bounds, &region, stored, self.limits).is_ok())
         })
     }
 
@@ -183,51 +185,24 @@ pub(crate) fn sweep(tables: &GraphTables, seed: u64, most: usize, lanes: u32, st
 }
 
 #[test]
-fn scratch() {
-    let Ok(path) = std::env::var("SWEEP") else { return };
-    let tables = ds4_ir::text::parse(&std::fs::read_to_string(path).unwrap(), "sweep").unwrap();
-    let seed = std::env::var("SEED").map_or(1, |s| s.parse().unwrap());
-    let most = std::env::var("MOST").map_or(12, |s| s.parse().unwrap());
-    let lanes = std::env::var("LANES").map_or(128, |s| s.parse().unwrap());
-    let count = sweep(&tables, seed, most, lanes, &[Step { position: 5, columns: 3, outputs: 3 }]);
-    eprintln!("{count} regions");
-}
-
-#[test]
-fn scratch_plan() {
-    let Ok(path) = std::env::var("PLAN") else { return };
-    let tables = ds4_ir::text::parse(&std::fs::read_to_string(path).unwrap(), "plan").unwrap();
-    let graph = tables.view();
-    let ask = std::env::var("RANGE").unwrap();
-    let numbers: Vec<u32> = ask.split(',').map(|n| n.parse().unwrap()).collect();
-    let stored: Vec<u32> =
-        std::env::var("STORED").unwrap_or_default().split(',').filter_map(|n| n.parse().ok()).collect();
-    let leaf = |v: &Value| matches!(graph.op(*v), Op::Weight | Op::Const | Op::Read);
-    let values: Vec<Value> = numbers.chunks(2).flat_map(|r| r[0]..=r[1]).map(Value).filter(|v| !leaf(v)).collect();
-    let tiles: Vec<u32> = std::env::var("TILES").unwrap().split(',').map(|n| n.parse().unwrap()).collect();
-    let bytes = std::env::var("BYTES").map_or(48 << 10, |s| s.parse().unwrap());
-    let lanes = std::env::var("LANES").map_or(256, |s| s.parse().unwrap());
-    let bounds = Bounds { context: 4096, columns: 8, outputs: 8 };
-    let region = Region { values: &values, tiles: &tiles };
-    let limits = Limits { workgroup_bytes: bytes, lanes };
-    let begin = std::time::Instant::now();
-    let plan = region::plan(&graph, bounds, &region, &|v| stored.contains(&v.0), limits);
-    let time = begin.elapsed();
-    match plan {
-        Ok(plan) => {
-            println!(
-                "{} bytes, {} barriers, grid {:?}, {time:?}",
-                plan.workgroup_bytes,
-                plan.barriers,
-                plan.workgroups()
-            );
-            if std::env::var("STEPS").is_ok() {
-                println!("{plan:#?}");
-            }
-            for (v, p) in values.iter().zip(&plan.values).filter(|(_, p)| p.place != region::Place::View) {
-                println!("{v} {} {:?}", graph.op(*v).name(), p);
-            }
+fn sample_graphs_cut_at_random_keep_their_bits() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ir/tests/files");
+    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.retain(|path| path.extension().is_some_and(|e| e == "ds4ir"));
+    names.sort();
+    let mut cuts = 0;
+    for path in names {
+        // Samples of errors are no graphs.
+        let text = std::fs::read_to_string(&path).unwrap();
+        let input = text.split("; ----\n").next().unwrap();
+        let Ok(tables) = ds4_ir::text::parse(input, "sample") else { continue };
+        if ds4_ir::verify::verify(&tables.view()).is_err() {
+            continue;
         }
-        Err(refusal) => println!("refused: {refusal}, {time:?}"),
+        for (seed, most, lanes) in [(1, 4, 128), (2, 12, 256), (3, 60, 128)] {
+            let steps = [1, 3].map(|columns| Step { position: 5, columns, outputs: columns });
+            cuts += sweep(&tables, seed, most, lanes, &steps);
+        }
     }
+    assert!(cuts > 30, "{cuts} regions");
 }

@@ -412,3 +412,22 @@ fn completed_blocks_are_pooled_and_written_in_one_kernel() {
         Bench::fused(&tables, &Checkpoint::default(), vec![fused]).check(&[1, 2, 3, 7, 8]);
     }
 }
+
+#[test]
+fn operands_that_lie_inside_a_concat_are_not_copied() {
+    let mut random = Random(480);
+    let mut b = Builder::new();
+    let [x, z] = [24, 8].map(|n| b.floats(&[8, n], &random.tame(8 * n as usize)));
+    let (x, z) = (b.per_column(x), b.per_column(z));
+    let first = b.apply(ScalarOp::Exp, &[x]);
+    let second = b.apply(ScalarOp::Neg, &[z]);
+    let all = b.concat(1, &[first, second]);
+    let sum = b.reduce(ReduceKind::Sum, Tree::Lanes(32), 1, all, None);
+    let tables = b.finish();
+    for stored in [vec![first, all, sum], vec![first, second, all]] {
+        let within: Vec<(Value, Value)> = stored.iter().filter(|&&v| v < all).map(|&v| (v, all)).collect();
+        let fused = Fused::range(first, sum, &[1], &stored);
+        let bench = Bench::fused_within(&tables, &Checkpoint::default(), vec![fused], &within);
+        bench.check(&[1, 3, 8]);
+    }
+}

@@ -15,6 +15,8 @@ mod signature;
 mod terms;
 mod why_not;
 
+use std::collections::HashSet;
+
 use ds4_ir::Bounds;
 use ds4_ir::graph::{Graph, Value};
 
@@ -26,7 +28,7 @@ pub use profile::Profile;
 pub use why_not::{Answer, why_not};
 
 /// Searches that a region without a schedule may cost.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 32;
 
 /// The launches of a graph at an entry point. `scales` are those of the graph's weights; where there are none, their scales are
 /// in their formats.
@@ -39,8 +41,9 @@ pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[Scal
     let mut scene = Scene::new(*graph, &nodes, bounds, profile);
     let levels = levels(&scene, &depth::depths(&scene));
     let mut found = path::shortest(&scene, &levels);
+    let mut scheduled = HashSet::new();
     for _ in 0..ROUNDS {
-        let refused = schedulable::refused(&scene, &found.launches, &scales);
+        let refused = schedulable::refused(&scene, &found.launches, &scales, &mut scheduled);
         if refused.is_empty() {
             break;
         }

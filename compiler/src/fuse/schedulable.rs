@@ -12,8 +12,13 @@ use super::signature::signature;
 use crate::kernels::region_kernel;
 use crate::schedule::fused;
 
-/// The regions, by signature and split, for which there is no kernel.
-pub fn refused(scene: &Scene<'_>, launches: &[Launch], scales: &[ScaleBlocks]) -> Vec<Vec<u32>> {
+/// The regions, by signature and split, for which there is no kernel. Those in `known` have been tried before.
+pub fn refused(
+    scene: &Scene<'_>,
+    launches: &[Launch],
+    scales: &[ScaleBlocks],
+    known: &mut HashSet<Vec<u32>>,
+) -> Vec<Vec<u32>> {
     let graph = &scene.graph;
     let schedule = fused(graph, scene.bounds, launches);
     let found = layouts(graph, scene.bounds, &schedule.slots);
@@ -24,14 +29,17 @@ pub fn refused(scene: &Scene<'_>, launches: &[Launch], scales: &[ScaleBlocks]) -
         layouts: &found,
         scales,
     };
-    let mut known: HashSet<Vec<u32>> = HashSet::new();
     let mut refused = Vec::new();
     let mut stored = vec![false; graph.len()];
     for region in launches.iter().flat_map(|launch| &launch.regions) {
         let nodes: Vec<Value> = region.values.iter().copied().filter(|&v| scene.nodes.is_node(v)).collect();
         let key = [&signature(scene, &nodes)[..], &region.tiles[..]].concat();
-        // Equal regions have equal kernels but for what they store: the first of them tells.
-        let first = known.insert(key.clone());
+        // Equal regions that store the same have equal kernels.
+        let stores = nodes.iter().map(|v| {
+            let has_slot = schedule.slots.binary_search_by_key(v, |slot| slot.value).is_ok();
+            u32::from(has_slot && !stored[v.0 as usize])
+        });
+        let first = known.insert(key.iter().copied().chain(stores).collect());
         if first && region_kernel(&around, &region.values, &region.tiles, scene.profile.limits(), &stored).is_err() {
             refused.push(key);
         }

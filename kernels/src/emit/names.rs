@@ -1,29 +1,36 @@
 //! Names in emitted text: those of the schedule, made unique.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Names taken so far.
 pub(super) struct Names {
     taken: HashSet<String>,
+    /// The last number behind each name that was taken.
+    counts: HashMap<String, usize>,
     temporaries: usize,
 }
 
 impl Names {
     /// The words of a language are taken from the start.
     pub(super) fn new(reserved: &[&str]) -> Names {
-        Names { taken: reserved.iter().map(|word| word.to_string()).collect(), temporaries: 0 }
+        Names { taken: reserved.iter().map(|word| word.to_string()).collect(), counts: HashMap::new(), temporaries: 0 }
     }
 
     /// The name itself if it is free, else with the first number that makes it so.
     pub(super) fn unique(&mut self, wanted: &str) -> String {
         let wanted = identifier(wanted);
-        let mut name = wanted.clone();
-        let mut count = 1;
-        while !self.taken.insert(name.clone()) {
-            count += 1;
-            name = format!("{wanted}_{count}");
+        if self.taken.insert(wanted.clone()) {
+            return wanted;
         }
-        name
+        // Names are never given back, so the numbers tried before need not be tried again.
+        let count = self.counts.entry(wanted.clone()).or_insert(1);
+        loop {
+            *count += 1;
+            let name = format!("{wanted}_{count}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 
     /// A name for a value without one.

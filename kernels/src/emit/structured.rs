@@ -80,6 +80,7 @@ pub fn write(kernel: &Kernel, dialect: &dyn Dialect, block: &StepBlock, number: 
         groups: Vec::new(),
         uses: vec![0; kernel.exprs.len()],
         named: vec![None; kernel.exprs.len()],
+        touched: Vec::new(),
         text: String::new(),
         depth: 1,
     };
@@ -102,6 +103,8 @@ struct Writer<'a> {
     uses: Vec<u32>,
     /// Names of expressions within that statement.
     named: Vec<Option<String>>,
+    /// The expressions of the statement, whose uses and names are forgotten behind it.
+    touched: Vec<Expr>,
     text: String,
     depth: usize,
 }
@@ -338,12 +341,15 @@ impl Writer<'_> {
 
     /// Counts the uses of expressions within a statement, and forgets the names of the one before.
     fn count(&mut self, stmt: &Stmt) {
-        self.uses.fill(0);
-        self.named.fill(None);
+        for x in self.touched.drain(..) {
+            self.uses[x.0 as usize] = 0;
+            self.named[x.0 as usize] = None;
+        }
         let mut stack: Vec<Expr> = stmt.exprs().collect();
         while let Some(x) = stack.pop() {
             self.uses[x.0 as usize] += 1;
             if self.uses[x.0 as usize] == 1 {
+                self.touched.push(x);
                 stack.extend(self.kernel.expr(x).operands());
             }
         }

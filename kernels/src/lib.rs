@@ -23,7 +23,7 @@
 //! - The crate knows the value graph and its layouts, and no file, device, thread or model construct.
 //!
 //! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
-//! gathers that its reader does itself), each compared with the evaluator bit by bit, as kernels and through the text of every
+//! gathers that its reader does itself), and independent kernels side by side in one launch; each compared with the evaluator bit by bit, as kernels and through the text of every
 //! target. What does not exist yet: the domain of terms outside of tests, schedules of several values, several columns of a
 //! product in one lane.
 

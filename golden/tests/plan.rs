@@ -8,8 +8,10 @@ use ds4_compiler::assemble::{compile, remembered_path};
 use ds4_compiler::frame::Form;
 use ds4_golden::aligned::Aligned;
 use ds4_golden::run::Source;
-use ds4_ir::plan::PlanBytes;
+use ds4_ir::Run;
 use ds4_ir::plan::file::plan_bytes;
+use ds4_ir::plan::tables::PlanTables;
+use ds4_ir::plan::{ExtentRow, PlanBytes};
 use ds4_kernels::Target;
 
 fn bytes_of(path: &str, targets: &[Target]) -> Vec<u8> {
@@ -85,6 +87,35 @@ fn a_flipped_bit_in_any_section_is_refused() {
         damaged[at] ^= 1;
         refused(&damaged);
     }
+}
+
+/// What a plan says of grids and bindings is checked, whatever its hashes say.
+#[test]
+fn grids_and_bindings_are_checked() {
+    let source = Source::open("oracle/tiny-a").unwrap();
+    let options = source.options(|_| ());
+    let compiled = compile(&source.checkpoint, &source.model, &options, "m", &Target::ALL).unwrap();
+    let changed = |change: fn(&mut PlanTables)| {
+        let mut plan = compiled.plan.clone();
+        change(&mut plan);
+        refused(&plan_bytes(&compiled.graph, &plan))
+    };
+    let grid = "the grid of kernel 0 is out of range";
+    assert!(changed(|plan| plan.kernels[0].grid.len = 0).contains(grid));
+    assert!(changed(|plan| plan.kernels[0].grid.start = plan.grid_parts.len() as u32).contains(grid));
+    assert!(changed(|plan| plan.grid_parts[0].len = u32::MAX).contains(grid));
+    let many = |plan: &mut PlanTables| {
+        // Each part alone fits a dispatch, all together do not.
+        let axes = [ExtentRow { word: u32::MAX, most: 65_535, times: 1, per: 1 }; 2];
+        let part = Run::push(&mut plan.extents, &axes);
+        plan.kernels[0].grid = Run::push(&mut plan.grid_parts, &[part, part]);
+    };
+    assert!(changed(many).contains(grid));
+    let twice = changed(|plan| {
+        let bindings = plan.dispatches.iter().map(|dispatch| dispatch.bindings).find(|run| run.len > 1).unwrap();
+        plan.bindings[bindings.start as usize + 1] = plan.bindings[bindings.start as usize];
+    });
+    assert!(twice.contains("is bound to what does not exist, or twice to one thing"), "{twice}");
 }
 
 #[test]

@@ -24,9 +24,9 @@
 //! - The crate knows the value graph and its layouts, and no file, device, thread or model construct.
 //!
 //! What exists: schedules for all 21 operations of the value graph and all storage formats, one value a launch (with the
-//! gathers that its reader does itself), each compared with the evaluator bit by bit, as kernels and through the text of every
-//! target; regions of any values, on chip, in locals or read back from their slots, compared in the same way. What does not exist
-//! yet: the domain of terms outside of tests.
+//! gathers that its reader does itself); regions of any values, on chip, in locals or read back from their slots; independent
+//! kernels side by side in one launch. Each is compared with the evaluator bit by bit, as kernels and through the text of every
+//! target. What does not exist yet: the domain of terms outside of tests.
 
 pub mod emit;
 pub mod kernel;

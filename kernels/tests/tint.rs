@@ -14,7 +14,8 @@ use ds4_ir::plan::layout::layouts;
 use ds4_ir::scalar::Scalars;
 use ds4_ir::{Bounds, Builder, Format, Op, ReduceKind, Scalar, ScalarOp, ScalarType, Tree, Type, Value};
 use ds4_kernels::emit::{StepBlock, wgsl};
-use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
+use ds4_kernels::kernel::{Access, Kernel, Stmt};
+use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels, side_by_side};
 
 /// Whether `tint` is on the path.
 fn is_installed() -> bool {
@@ -95,7 +96,18 @@ fn map(
     b.map(body, args)
 }
 
-/// The texts of all kernels of the graph.
+/// Neighbours that are independent and have the same lanes, side by side.
+fn beside(kernels: &[Kernel]) -> Vec<Kernel> {
+    let writes = |kernel: &Kernel, other: &Kernel| {
+        let mut written = kernel.arguments().filter(|(_, _, row)| row.access != Access::Read);
+        written.any(|(_, source, _)| other.arguments().any(|(_, used, _)| used == source))
+    };
+    let pairs =
+        kernels.windows(2).filter(|k| k[0].lanes == k[1].lanes && !writes(&k[0], &k[1]) && !writes(&k[1], &k[0]));
+    pairs.enumerate().map(|(i, pair)| side_by_side(&format!("beside.{i}"), pair.to_vec()).unwrap()).collect()
+}
+
+/// The texts of all kernels of the graph, alone and side by side.
 fn texts() -> Vec<String> {
     let tables = graph().finish();
     let graph = tables.view();
@@ -109,7 +121,13 @@ fn texts() -> Vec<String> {
     let layouts = layouts(&graph, bounds, &slots);
     let scales = vec![ScaleBlocks { rows: 2, cols: 32 }; graph.weights.len()];
     let scene = Scene { graph, bounds, slots: &slots, layouts: &layouts, scales: &scales };
-    let kernels: Vec<_> = graph.values().flat_map(|v| kernels(&scene, v).unwrap()).collect();
+    let mut kernels: Vec<_> = graph.values().flat_map(|v| kernels(&scene, v).unwrap()).collect();
+    let together = beside(&kernels);
+    assert!(
+        together.iter().filter(|kernel| kernel.stmts.iter().any(|stmt| matches!(stmt, Stmt::Barrier { .. }))).count()
+            > 3
+    );
+    kernels.extend(together);
     let block = StepBlock::of(&kernels);
     kernels.iter().map(|kernel| wgsl::emit(kernel, &block).unwrap()).collect()
 }

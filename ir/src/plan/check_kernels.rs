@@ -87,7 +87,7 @@ pub(super) fn check_dispatches(
         })?;
         for dispatch in launch.dispatches.of(plan.dispatches) {
             ensure(check_dispatch(graph, plan, dispatch, slots).is_some(), || {
-                format!("a kernel of launch {at} is bound to what does not exist")
+                format!("a kernel of launch {at} is bound to what does not exist, or twice to one thing")
             })?;
         }
     }

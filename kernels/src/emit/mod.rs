@@ -9,6 +9,9 @@
 //! | PTX | first parameter, a global address | one global address each | `%ctaid.x + %ctaid.y * %nctaid.x` |
 //! | HIP | first parameter, `const unsigned *step` | one pointer each | `blockIdx.x + blockIdx.y * gridDim.x` |
 //!
+//! Where a kernel has one part, workgroups behind its grid leave first. Where it has several, each part stands in a branch for
+//! the numbers below its count, and the count is taken off the number for the parts that follow.
+//!
 //! The entry point is called [`entry_point`] in all of them, and a workgroup has the kernel's lanes along x.
 //!
 //! The text is made to be read: names come from the schedule, one comment line says which value is computed, what is used

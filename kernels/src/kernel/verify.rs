@@ -6,7 +6,7 @@ use super::operator::{Operator, Type};
 use super::tables::{Access, Block, Expr, Extent, Kernel, Local, Memory, Space, Stmt};
 use super::uniform::Dependence;
 
-/// Most bytes of workgroup arrays: what every device has.
+/// Most bytes of workgroup arrays: what a kernel may name statically on any device. A device may have less; its limits say so.
 const MOST_SHARED: u64 = 48 << 10;
 /// Most lanes of a workgroup.
 const MOST_LANES: u32 = 256;

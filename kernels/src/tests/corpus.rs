@@ -6,6 +6,7 @@ use crate::emit::StepBlock;
 use crate::kernel::Kernel;
 
 use super::bench::{Bench, Checkpoint, Random, Small};
+use super::beside::launches;
 
 /// Graphs with all of them.
 pub(crate) fn benches() -> Vec<Bench> {
@@ -16,10 +17,11 @@ pub(crate) fn benches() -> Vec<Bench> {
     benches
 }
 
-/// The kernels, each with its step's block.
+/// The kernels, alone and side by side, each with its step's block.
 pub(crate) fn kernels() -> Vec<(Kernel, StepBlock)> {
     let of = |bench: Bench| {
-        let kernels = bench.all_kernels();
+        let mut kernels = bench.all_kernels();
+        kernels.extend(launches(&kernels));
         let block = StepBlock::of(&kernels);
         kernels.into_iter().map(move |kernel| (kernel, block.clone()))
     };

@@ -12,9 +12,9 @@ use ds4_ir::{
     Bounds, Builder, Dim, DimOp, Format, Op, ReduceKind, ScalarOp, ScalarType, Step, Tree, Type, Value, verify,
 };
 use ds4_kernels::emit::StepBlock;
-use ds4_kernels::kernel::{Kernel, Source};
+use ds4_kernels::kernel::{Access, Kernel, Source};
 use ds4_kernels::machine::{Cells, Numbers};
-use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels};
+use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels, side_by_side};
 use ds4_kernels::weight_layout::{WeightLayout, packed};
 
 /// The domain.
@@ -60,7 +60,8 @@ impl Sample {
         let scales: Vec<ScaleBlocks> = weights.iter().map(blocks).collect();
         let scene = Scene { graph, bounds: BOUNDS, slots: &slots, layouts: &layouts, scales: &scales };
         let made = graph.values().flat_map(|v| kernels(&scene, v).unwrap_or_else(|refusal| panic!("{v}: {refusal}")));
-        let kernels: Vec<Kernel> = made.collect();
+        let mut kernels: Vec<Kernel> = made.collect();
+        kernels.extend(beside(&kernels));
         Sample { block: StepBlock::of(&kernels), kernels, tables, stored, weights }
     }
 
@@ -97,6 +98,17 @@ impl Sample {
         memories.insert(Source::Tokens, Cells::of_words(&D, &[0, 1, 2, 0, 1, 2, 0, 1]));
         memories
     }
+}
+
+/// Neighbours that are independent and have the same lanes, side by side.
+fn beside(kernels: &[Kernel]) -> Vec<Kernel> {
+    let writes = |kernel: &Kernel, other: &Kernel| {
+        let mut written = kernel.arguments().filter(|(_, _, row)| row.access != Access::Read);
+        written.any(|(_, source, _)| other.arguments().any(|(_, used, _)| used == source))
+    };
+    let pairs =
+        kernels.windows(2).filter(|k| k[0].lanes == k[1].lanes && !writes(&k[0], &k[1]) && !writes(&k[1], &k[0]));
+    pairs.enumerate().map(|(i, pair)| side_by_side(&format!("beside.{i}"), pair.to_vec()).unwrap()).collect()
 }
 
 /// Rows and columns of a scale.

@@ -96,7 +96,7 @@ fn lanes_of_a_workgroup_see_each_other_through_a_buffer() {
     let mut wanted = [0u32; 256];
     for k in 0..100 {
         let before = wanted;
-        (0..256).for_each(|i| wanted[i] = before[i ^ (k * 37 & 255)].wrapping_mul(3).wrapping_add(i as u32));
+        (0..256).for_each(|i| wanted[i] = before[i ^ ((k * 37) & 255)].wrapping_mul(3).wrapping_add(i as u32));
     }
     let found = words(&device.read(arena.whole()).unwrap());
     assert!(found.chunks(256).all(|group| group == wanted));

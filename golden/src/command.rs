@@ -81,6 +81,9 @@ struct Models {
     /// Also feed 300 tokens, in one step and one by one
     #[arg(long)]
     long: bool,
+    /// Only models whose name begins so
+    #[arg(long, value_name = "NAME")]
+    case: Option<String>,
     /// Device profile by which values are fused, or off
     #[arg(long, value_name = "NAME|off", default_value = "generic")]
     fuse: String,
@@ -213,7 +216,8 @@ impl Models {
         let feeds = if self.long { FEEDS.len() } else { SHORT_FEEDS };
         let profile = (self.fuse != "off").then(|| Profile::find(&self.fuse)).transpose()?;
         let mut rows = Vec::new();
-        for case in cases()? {
+        let chosen = |case: &models::Case| self.case.as_ref().is_none_or(|name| case.name.starts_with(name));
+        for case in cases()?.into_iter().filter(chosen) {
             let row = compare_on(&self.device, &case, profile.as_ref(), feeds)?;
             if !self.json {
                 print(row.text().trim_end())?;

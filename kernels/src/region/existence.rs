@@ -16,9 +16,9 @@ const REPEATED: u64 = 64;
 /// Most times that an element is computed to save workgroup memory.
 const AGAIN: u64 = 4;
 /// Most elements of a value that one lane computes alone, without loops.
-const SMALL: u64 = 64;
-/// Most leaves of a reduction that one lane computes alone.
-const FEW: u32 = 16;
+const SMALL: u64 = 32;
+/// Most leaves of all elements of a reduction that one lane computes alone: each is a line of the text.
+const FEW: u64 = 64;
 /// Passes of `top_k` over its keys.
 const PASSES: u64 = 34;
 
@@ -133,8 +133,12 @@ impl Existence {
     /// Whether one lane may compute the value alone.
     fn is_small(&self, facts: &Facts<'_>, i: usize) -> bool {
         let v = facts.value(i);
-        let few = facts.graph.op(v) != Op::Reduce || leaves(facts.graph, v).constant().is_some_and(|n| n <= FEW);
-        few && per_row(facts, i).is_some_and(|n| n <= SMALL)
+        let leaves = match facts.graph.op(v) {
+            Op::Reduce => leaves(facts.graph, v).constant(),
+            _ => Some(1),
+        };
+        let all = per_row(facts, i).zip(leaves);
+        all.is_some_and(|(n, leaves)| n <= SMALL && n.saturating_mul(leaves.into()) <= FEW)
     }
 
     fn demand_operands(&mut self, facts: &Facts<'_>, i: usize, computed: u64, space: &Space) {

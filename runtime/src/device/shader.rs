@@ -49,9 +49,13 @@ pub struct Shader {
     pub words: Vec<u32>,
 }
 
-/// Bytes of the longest text that is taken: naga descends into expressions, and a stack has an end.
-const LONGEST: usize = 64 << 10;
-/// Bytes of stack on which any text of that length can be lowered.
+/// Bytes of the longest text that is taken.
+const LONGEST: usize = 4 << 20;
+/// Bytes of the longest stretch without a semicolon: naga descends into expressions, and a stack has an end.
+const LONGEST_STATEMENT: usize = 64 << 10;
+/// Most blocks inside each other, and most `else` of a text, which stand inside each other too.
+const MOST_NESTED: usize = 4_096;
+/// Bytes of stack on which any text within these limits can be lowered.
 pub const STACK: usize = 256 << 20;
 
 /// Lowers the text of a kernel: parsed and validated by naga, written as SPIR-V 1.5, made strict.
@@ -76,10 +80,10 @@ fn lower_with(
     wgsl: &str,
     pass: impl Fn(&[u32]) -> Result<Vec<u32>, spirv::Malformed>,
 ) -> Result<Shader, Diagnostic> {
-    if wgsl.len() > LONGEST {
-        return Err(
-            malformed(name, wgsl, None).wanted(format!("at most {LONGEST} bytes"), format!("{} bytes", wgsl.len()))
-        );
+    for (what, most, found) in sizes(wgsl) {
+        if found > most {
+            return Err(malformed(name, wgsl, None).wanted(format!("at most {most} {what}"), format!("{found}")));
+        }
     }
     let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| {
         let range = error.location(wgsl).map(|at| range(at.offset, at.length));
@@ -108,6 +112,26 @@ fn lower_with(
         capabilities: spirv::capabilities(&words).map_err(|error| found(error.to_string()))?,
         words,
     })
+}
+
+/// What decides how deep naga descends: for each the most that is taken, and what the text has.
+fn sizes(wgsl: &str) -> [(&'static str, usize, usize); 4] {
+    let statement = wgsl.split(';').map(str::len).max().unwrap_or(0);
+    let (mut depth, mut deepest) = (0usize, 0);
+    for byte in wgsl.bytes() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    [
+        ("bytes", LONGEST, wgsl.len()),
+        ("bytes in front of a semicolon", LONGEST_STATEMENT, statement),
+        ("blocks inside each other", MOST_NESTED, deepest),
+        ("branches behind `else`", MOST_NESTED, wgsl.matches("else").count()),
+    ]
 }
 
 fn range(offset: u32, length: u32) -> std::ops::Range<usize> {
@@ -225,6 +249,9 @@ fn scaled(@builtin(global_invocation_id) id: vec3<u32>) {
             head(format!("let x = {}1;", "1+".repeat(30_000))),
             head(format!("if true {{}} {}", "else if true {}".repeat(4_000))),
             head(format!("{}{}", "{".repeat(30_000), "}".repeat(30_000))),
+            head(format!("{}{}", "{ let a = 1; ".repeat(MOST_NESTED - 1), "}".repeat(MOST_NESTED - 1))),
+            head(format!("if true {{}} {}", "else if true { let a = 1; }".repeat(MOST_NESTED))),
+            head(format!("let a = {}1;", "1+".repeat(30_000)).repeat(60)),
         ];
         let work = move || texts.map(|text| lower("deep", &text).is_ok());
         std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();

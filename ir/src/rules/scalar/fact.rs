@@ -2,7 +2,7 @@
 //! that is missing.
 
 use super::{Bound, Nodes};
-use crate::scalar::ScalarOp;
+use crate::scalar::{ScalarOp, ScalarType, scalar_type};
 
 /// A named side condition on variables of a law.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +50,17 @@ impl Fact {
             Fact::Power(first, _) => exponent(word(first)?),
             Fact::LowBits(first, _) => exponent(word(first)?).map(|k| (1 << k) - 1),
             Fact::EvaluatesTo(first, _) => nodes.evaluate(bound[first as usize]?),
+        }
+    }
+
+    /// Whether that literal is a float.
+    pub fn second_is_float(self, nodes: &Nodes<'_>, bound: &Bound) -> bool {
+        match self {
+            Fact::Reciprocal(..) | Fact::Ordered(..) => true,
+            Fact::Power(..) | Fact::LowBits(..) => false,
+            Fact::EvaluatesTo(first, _) => {
+                bound[first as usize].and_then(|x| scalar_type(nodes.0, x)) == Some(ScalarType::F32)
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 mod compile;
 mod ir;
 mod report;
+mod rules;
 mod show;
 mod show_kernels;
 
@@ -34,7 +35,8 @@ Examples:
   ds4c compile model.gguf -o model.ds4plan
   ds4c compile checkpoint-directory -o model.ds4plan --context 32768
   ds4c show model.ds4plan --memory
-  ds4c ir model.gguf --entry prefill -o model.ds4ir";
+  ds4c ir model.gguf --entry prefill -o model.ds4ir
+  ds4c rules --json";
 
 #[derive(Subcommand)]
 enum Command {
@@ -47,6 +49,8 @@ enum Command {
     Show(show::Show),
     /// Prints the value graph of a model as IR text.
     Ir(ir::Ir),
+    /// Shows the laws that rewriting may use, with their proofs.
+    Rules(rules::Rules),
 }
 
 /// Options that decide the graph.
@@ -182,6 +186,7 @@ pub fn run() -> ExitCode {
         Command::Compile(command) => command.run(),
         Command::Show(command) => command.run(),
         Command::Ir(command) => command.run(),
+        Command::Rules(command) => command.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! What must hold of a law's literals. The checker decides each fact on the tables; the search asks for the literal
 //! that is missing.
 
-use super::{Bound, Nodes};
+use super::{Bound, Nodes, VARIABLES};
 use crate::scalar::{ScalarOp, ScalarType, scalar_type};
 
 /// A named side condition on variables of a law.
@@ -62,6 +62,32 @@ impl Fact {
                 bound[first as usize].and_then(|x| scalar_type(nodes.0, x)) == Some(ScalarType::F32)
             }
         }
+    }
+
+    /// Changes drawn words so that the fact holds; nothing if it cannot.
+    pub(super) fn make_true(self, words: &mut [u32; VARIABLES]) -> Option<()> {
+        match self {
+            Fact::Reciprocal(first, second) => {
+                words[first as usize] = (1 + words[first as usize] % 253) << 23;
+                words[second as usize] = reciprocal(words[first as usize])?;
+            }
+            Fact::Ordered(low, high) => {
+                let (l, h) = (words[low as usize], words[high as usize]);
+                let is_ordered = ordered(l, h);
+                (words[low as usize], words[high as usize]) = if is_ordered { (l, h) } else { (h, l) };
+                (is_ordered || ordered(h, l)).then_some(())?;
+            }
+            Fact::Power(first, second) => {
+                words[first as usize] = 1 << (words[first as usize] % 31);
+                words[second as usize] = exponent(words[first as usize])?;
+            }
+            Fact::LowBits(first, second) => {
+                words[first as usize] = 1 << (words[first as usize] % 31);
+                words[second as usize] = words[first as usize] - 1;
+            }
+            Fact::EvaluatesTo(first, second) => words[second as usize] = words[first as usize],
+        }
+        Some(())
     }
 
     /// The literal that [`Fact::missing`] gives.

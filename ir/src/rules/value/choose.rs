@@ -76,8 +76,8 @@ fn gather(scope: &mut Scope<'_>) -> Option<Made> {
 fn slice_of_ids(scope: &mut Scope<'_>) -> Option<Made> {
     let (axis, start) = (scope.attr(ROOT, 0)?, scope.attr(ROOT, 1)?);
     let (at, batch) = (scope.attr(INNER, 0)?, scope.attr(INNER, 1)?);
-    let own = scope.extents(IDS)?.len() as u32 - batch;
-    if !(at..at + own).contains(&axis) {
+    let own = u32::try_from(scope.extents(IDS)?.len()).ok()?.checked_sub(batch)?;
+    if axis < at || axis - at >= own {
         return None;
     }
     let extent = scope.extent(ROOT, axis)?;

@@ -108,7 +108,7 @@ fn composed_body(scope: &mut Scope<'_>) -> Option<Made> {
     let ((outer_params, outer_result), (inner_params, inner_result)) =
         (scope.scalars.of(outer), scope.scalars.of(inner));
     let at = scope.bound.at;
-    let types = [&outer_params[..at], &inner_params, outer_params.get(at + 1..)?].concat();
+    let types = [outer_params.get(..at)?, &inner_params, outer_params.get(at + 1..)?].concat();
     if types.len() > MOST_OPERANDS {
         return None;
     }

@@ -143,13 +143,13 @@ fn reached(class: usize, candidate: &Candidate, best: &[Option<(u64, Set)>], len
     Some(set)
 }
 
-/// Changes single classes as long as the total falls.
+/// Changes single classes, and all that can use one class together, as long as the total falls.
 fn improved(problem: &Problem, mut choice: Vec<usize>) -> Vec<usize> {
     let Some(mut least) = total(problem, &choice) else { return problem.given.clone() };
+    let open: Vec<usize> = (0..problem.classes.len()).filter(|&class| problem.classes[class].len() > 1).collect();
     for _ in 0..SWEEPS {
         let before = least;
-        for class in needed(problem, &choice).unwrap_or_default() {
-            let kept = choice[class];
+        for &class in &open {
             for place in 0..problem.classes[class].len() {
                 let last = std::mem::replace(&mut choice[class], place);
                 match total(problem, &choice) {
@@ -157,11 +157,38 @@ fn improved(problem: &Problem, mut choice: Vec<usize>) -> Vec<usize> {
                     _ => choice[class] = last,
                 }
             }
-            debug_assert!(least <= before || choice[class] == kept);
+        }
+        for shared in shared(problem, &open) {
+            let together = using(problem, &open, &choice, shared);
+            if let Some(cost) = total(problem, &together).filter(|&cost| cost < least) {
+                (least, choice) = (cost, together);
+            }
         }
         if least == before {
             break;
         }
+    }
+    choice
+}
+
+/// Classes that several others may use or not.
+fn shared(problem: &Problem, open: &[usize]) -> Vec<usize> {
+    let mut users = vec![0; problem.classes.len()];
+    for &class in open {
+        let mut children: Vec<usize> = problem.classes[class].iter().flat_map(|node| node.children.clone()).collect();
+        children.sort_unstable();
+        children.dedup();
+        children.into_iter().for_each(|child| users[child] += 1);
+    }
+    (0..users.len()).filter(|&class| users[class] > 1).collect()
+}
+
+/// The choice with all that can use a class using it.
+fn using(problem: &Problem, open: &[usize], choice: &[usize], shared: usize) -> Vec<usize> {
+    let mut choice = choice.to_vec();
+    for &class in open {
+        let place = problem.classes[class].iter().position(|node| node.children.contains(&shared));
+        choice[class] = place.unwrap_or(choice[class]);
     }
     choice
 }

@@ -213,7 +213,7 @@ impl<'a> Rewriting<'a> {
             }
             let Some(chosen) = search.chosen(&mut self.terms, &roots, &mut costs, &mut self.values) else { continue };
             self.outcome.blocks[1] += 1;
-            self.choice.terms.extend(chosen.roots.into_iter().filter(|(root, term)| root != term));
+            self.choice.terms.extend(chosen.terms.into_iter().filter(|(v, term)| v != term));
             for (term, v) in chosen.places {
                 let first = self.choice.places.entry(term).or_insert(v);
                 *first = v.min(*first);

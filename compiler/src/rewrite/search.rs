@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ds4_ir::certificate::Reason;
 use ds4_ir::graph::Graph;
-use ds4_ir::rules::value::{Right, RightArgs, ValueRule};
+use ds4_ir::rules::value::{Pattern, Right, RightArgs, ValueRule};
 use ds4_ir::{Op, Value};
 use egg::Id;
 
@@ -110,12 +110,18 @@ impl<'a> Search<'a> {
     pub fn find(&self, terms: &Terms, rules: &[&'static ValueRule]) -> Vec<(&'static ValueRule, Match)> {
         let mut found = vec![];
         for class in classes(&self.equal) {
-            for rule in rules {
+            for rule in rules.iter().filter(|rule| self.may_match(rule, terms, class)) {
                 let all = matches(rule, &self.equal, terms, class).into_iter();
                 found.extend(all.filter(|found| !repeats(rule) || self.is_sole(found)).map(|found| (*rule, found)));
             }
         }
         found
+    }
+
+    /// Whether a class has the operation that a law looks for.
+    fn may_match(&self, rule: &ValueRule, terms: &Terms, class: Id) -> bool {
+        let Pattern::Node(_, kind, _) = rule.lhs else { return true };
+        self.equal[class].nodes.iter().any(|node| kind.takes(terms.of(node.label).op))
     }
 
     /// Whether the inner operation of a match has no other reader in the block, and none outside.
@@ -160,22 +166,42 @@ impl<'a> Search<'a> {
         if total(&problem, &choice) == total(&problem, &problem.given) {
             return None;
         }
+        // A term takes source values where its operands have some: what is equal below needs no lemma above.
+        let mut stands: HashMap<usize, Id> = HashMap::new();
+        for &source in &self.sources {
+            stands.entry(place[&self.equal.find(source)]).or_insert(source);
+        }
         let mut made: HashMap<usize, Id> = HashMap::new();
         for class in needed(&problem, &choice)? {
             let label = self.equal[ids[class]].nodes[choice[class]].label;
-            let children = problem.classes[class][choice[class]].children.iter().map(|child| made[child]).collect();
-            made.insert(class, self.equal.add_uncanonical(Node::new(label, children)));
+            let children = problem.classes[class][choice[class]].children.iter().map(|child| stands[child]).collect();
+            let id = self.equal.add_uncanonical(Node::new(label, children));
+            stands.entry(class).or_insert(id);
+            made.insert(class, id);
         }
+        self.explained(terms, roots, &place, &stands, &made, lemmas)
+    }
+
+    /// Lemmas for roots and for source values that operands of chosen terms are.
+    fn explained(
+        &mut self,
+        terms: &mut Terms,
+        roots: &[Value],
+        place: &HashMap<Id, usize>,
+        stands: &HashMap<usize, Id>,
+        made: &HashMap<usize, Id>,
+        lemmas: &mut Lemmas,
+    ) -> Option<Chosen> {
         let mut known = HashMap::new();
         let mut chosen = Chosen::default();
-        for &root in roots {
-            let (from, to) = (self.ids[&root], made[&place[&self.equal.find(self.ids[&root])]]);
-            explain(&mut self.equal, from, to, terms, lemmas)?;
-            chosen.roots.push((root, self.term(terms, to, &mut known)));
-        }
-        for (&v, &id) in &self.ids {
-            if let Some(&to) = made.get(&place[&self.equal.find(id)]) {
-                chosen.places.push((self.term(terms, to, &mut known), v));
+        for (v, id) in self.ids.clone() {
+            let class = place[&self.equal.find(id)];
+            let Some(&to) = made.get(&class) else { continue };
+            let term = self.term(terms, to, &mut known);
+            chosen.places.push((term, v));
+            if stands[&class] == id || roots.contains(&v) {
+                explain(&mut self.equal, id, to, terms, lemmas)?;
+                chosen.terms.push((v, term));
             }
         }
         Some(chosen)
@@ -213,8 +239,8 @@ impl<'a> Search<'a> {
 /// What was chosen in a block that changed.
 #[derive(Default)]
 pub struct Chosen {
-    /// Roots with their terms.
-    pub roots: Vec<(Value, Value)>,
+    /// Source values with the terms that stand for them.
+    pub terms: Vec<(Value, Value)>,
     /// Chosen terms with source values that they are equal to.
     pub places: Vec<(Value, Value)>,
 }

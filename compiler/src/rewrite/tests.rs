@@ -114,7 +114,7 @@ s1 = write s0, t, new
 now: f32[columns, 4] = gather axis=0 s1, t
 b: f32[columns, 2, 2] = reshape now
 c: f32[columns, 4] = reshape b
-sum = map { add(x0, x1) } c, rows
+sum = map { add(x0, x1) } c, new
 output sum = sum
 ";
     let Rewritten { graph, outcome, .. } = rewritten(source);

@@ -17,5 +17,4 @@ pub(super) const RULES: &[ScalarRule] = laws! { "integers";
     267 "rem-int-power" "i mod n = i & o for n = 2^k, o = n - 1":
         Op(RemI, &[I, N]) => Op(AndI, &[I, O]), if LowBits(4, 5); Smt
     268 "mul-int-power" "i * n = i << o for n = 2^o": Op(MulI, &[I, N]) => Op(ShlI, &[I, O]), if Power(4, 5); Smt
-    269 "rem-of-rem" "(i mod n) mod n = i mod n": Op(RemI, &[Op(RemI, &[I, N]), N]) => Op(RemI, &[I, N]); Smt
 };

@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 use ds4_golden::proofs::examples::EXAMPLES;
 use ds4_golden::proofs::solvers::{ask, find};
 use ds4_golden::proofs::{Claim, trials};
-use ds4_ir::Op;
+use ds4_ir::certificate::proves;
+use ds4_ir::dim::Dims;
 use ds4_ir::rules::scalar::{ScalarRule, Term};
 use ds4_ir::rules::value::{Args, Kind, Pattern, Right, RightArgs, ValueRule};
 use ds4_ir::rules::{Exact, Proof, lock, scalar, value};
-use ds4_ir::scalar::ScalarOp;
+use ds4_ir::scalar::{ScalarOp, Scalars};
+use ds4_ir::{Op, Value};
 
 fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
@@ -37,8 +39,9 @@ fn mutated(term: &Term) -> Vec<(String, Term)> {
         Term::I32(value) => vec![("a constant".into(), Term::I32(value.wrapping_add(1)))],
         Term::Any(..) | Term::Literal(..) => vec![],
         Term::Op(op, terms) => {
-            let mut all: Vec<_> =
-                others(op).map(|other| (format!("{} for {}", other.name(), op.name()), Term::Op(other, terms))).collect();
+            let mut all: Vec<_> = others(op)
+                .map(|other| (format!("{} for {}", other.name(), op.name()), Term::Op(other, terms)))
+                .collect();
             if let [a, b] = terms {
                 all.push((format!("order of {}", op.name()), Term::Op(op, leak([*b, *a]))));
             }
@@ -233,8 +236,18 @@ fn noticed(rule: &'static ValueRule) -> Option<&'static str> {
             return Some("is not true of the bits");
         }
     }
-    let speaks = |text: &&&str| !trials::instances_in(text, rule).unwrap().pairs.is_empty();
+    let speaks = |text: &&&str| !trials::instances_in(text, rule).unwrap().pairs.is_empty() || takes_forged(rule, text);
     example.quiet.iter().find(speaks).map(|_| "says something where it must not")
+}
+
+/// Whether the checker takes two values of a text for an instance, whatever the search finds.
+fn takes_forged(rule: &ValueRule, text: &str) -> bool {
+    let t = trials::parse(text).unwrap();
+    let mut dims = Dims::from_columns(&t.dims, &t.shape_dims, &t.shapes);
+    let mut scalars = Scalars::from_columns(&t.scalars, &t.bodies, &t.body_params);
+    let values = || (0..t.value_op.len() as u32).map(Value);
+    let pairs = values().flat_map(|a| values().map(move |b| (a, b))).filter(|(a, b)| a != b);
+    pairs.into_iter().any(|(a, b)| proves(rule, &t.view(), &mut dims, &mut scalars, a, b))
 }
 
 #[test]
@@ -244,7 +257,7 @@ fn every_change_of_a_law_of_values_is_noticed() {
     for rule in value::all() {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (what, mutant) in value_mutants(rule) {
-            let how = noticed(mutant).unwrap_or("not noticed: the same law");
+            let how = noticed(mutant).unwrap_or("equal on all texts");
             *counts.entry(how).or_default() += 1;
             if noticed(mutant).is_none() {
                 missed.push(format!("{} {what}", rule.head.name));
@@ -253,12 +266,36 @@ fn every_change_of_a_law_of_values_is_noticed() {
         }
         println!("{}: {counts:?}", rule.head.name);
     }
-    println!("changes that make the same law: {missed:#?}");
+    println!("changes that make the same law in another way: {missed:#?}");
+    let conditions: Vec<&String> = missed.iter().filter(|what| what.contains("without")).collect();
+    let unknown: Vec<_> = conditions.into_iter().filter(|what| !IMPLIED.contains(&what.as_str())).collect();
+    assert!(unknown.is_empty(), "conditions that no text needs: {unknown:#?}");
     assert!(missed.len() <= SAME, "{missed:#?}");
 }
 
-/// Changes that make the same law in another way, or one that types refuse anyway.
-const SAME: usize = 40;
+/// Changes that make the same law in another way: another function that computes the same there.
+const SAME: usize = 90;
+
+/// Conditions that types and the root's shape imply; they say what a law is about and keep the search from trying.
+const IMPLIED: [&str; 17] = [
+    "reshape-same without `same_shape`",
+    "slice-of-slice without `same_axis`",
+    "slice-whole without `same_shape`",
+    "slice-whole without `starts_at_zero`",
+    "broadcast-same without `repeats_nothing`",
+    "slice-of-repeated-axis without `axis_is_one`",
+    "slice-of-kept-axis without `axis_is_kept`",
+    "slice-of-part without `same_axis`",
+    "slice-beside-concat without `other_axis`",
+    "concat-of-concat without `same_axis`",
+    "map-of-used without `some_unused`",
+    "product-of-weight-rows without `along_last_axis`",
+    "product-of-rows without `along_rows`",
+    "product-of-reshaped without `one_matrix`",
+    "product-of-repeated without `one_matrix`",
+    "max-of-concat without `along_the_parts`",
+    "arg-max-of-concat without `along_the_last_axis`",
+];
 
 /// Each law fires where it should and is quiet where it must be.
 #[test]
@@ -282,7 +319,6 @@ fn examples_fire_and_stay_quiet() {
 
 /// What the search's matcher finds, the checker's matcher confirms, in one direction only.
 fn assert_checker_agrees(rule: &ValueRule, found: &ds4_compiler::rewrite::Instances) {
-    use ds4_ir::{certificate::proves, dim::Dims, scalar::Scalars};
     let t = &found.terms;
     let mut dims = Dims::from_columns(&t.dims, &t.shape_dims, &t.shapes);
     let mut scalars = Scalars::from_columns(&t.scalars, &t.bodies, &t.body_params);

@@ -76,7 +76,13 @@ fn table(rows: &[Row]) -> String {
             text += &format!("{}{family} ({})\n", if text.is_empty() { "" } else { "\n" }, row.stratum);
         }
         let mark = if row.admitted { "" } else { "  NOT ADMITTED" };
-        text += &format!("  {} {}{mark}\n      {}\n      {}\n", row.head.number, row.head.name, row.head.law, proof_text(row));
+        text += &format!(
+            "  {} {}{mark}\n      {}\n      {}\n",
+            row.head.number,
+            row.head.name,
+            row.head.law,
+            proof_text(row)
+        );
     }
     let admitted = rows.iter().filter(|row| row.admitted).count();
     text + &format!("\n{} rules, {admitted} of them may be used in exact plans\n", rows.len())

@@ -41,5 +41,11 @@ fn crossing(graph: &Graph<'_>, values: &[Value]) -> Vec<usize> {
         }
     }
     let mut crossing = 0;
-    change.into_iter().map(|by| { crossing += by; crossing.unsigned_abs() }).collect()
+    change
+        .into_iter()
+        .map(|by| {
+            crossing += by;
+            crossing.unsigned_abs()
+        })
+        .collect()
 }

@@ -44,7 +44,8 @@ pub fn simplified(
     lemmas: &mut Lemmas,
 ) -> Body {
     let (params, result) = scalars.of(body);
-    let mut search = Search { equal: empty(), table: Table { scalars, labels: vec![], ids: HashMap::new() }, sources: vec![] };
+    let mut search =
+        Search { equal: empty(), table: Table { scalars, labels: vec![], ids: HashMap::new() }, sources: vec![] };
     let from = search.enter(result);
     search.saturate(rules, caps, hit);
     let Some(to) = search.cheapest(from) else { return body };
@@ -214,7 +215,9 @@ impl Search<'_> {
         let mut bound = Bound::default();
         for (variable, class) in classes.iter().enumerate() {
             bound[variable] = match class {
-                Some(class) => Some(self.literal_of(*class).or_else(|| self.table.of(&self.equal, *class, &mut known))?),
+                Some(class) => {
+                    Some(self.literal_of(*class).or_else(|| self.table.of(&self.equal, *class, &mut known))?)
+                }
                 None => None,
             };
         }
@@ -235,9 +238,10 @@ impl Search<'_> {
     /// The constant of a class that has one.
     fn literal_of(&mut self, class: Id) -> Option<Scalar> {
         let nodes = &self.equal[self.equal.find(class)].nodes;
-        let label = nodes.iter().map(|node| self.table.labels[node.label as usize]).find(|label| {
-            matches!(label.0, ScalarOp::F32 | ScalarOp::I32)
-        })?;
+        let label = nodes
+            .iter()
+            .map(|node| self.table.labels[node.label as usize])
+            .find(|label| matches!(label.0, ScalarOp::F32 | ScalarOp::I32))?;
         Some(match label.0 {
             ScalarOp::F32 => self.table.scalars.f32(f32::from_bits(label.1)),
             _ => self.table.scalars.i32(label.1 as i32),

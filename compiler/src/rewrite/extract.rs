@@ -208,12 +208,8 @@ mod tests {
     /// Two readers share an operand: a tree's cost would count it twice and choose the other node.
     #[test]
     fn shared_values_count_once() {
-        let classes = vec![
-            vec![leaf(10)],
-            vec![on(1, &[0]), leaf(8)],
-            vec![on(1, &[0]), leaf(8)],
-            vec![on(1, &[1, 2])],
-        ];
+        let classes =
+            vec![vec![leaf(10)], vec![on(1, &[0]), leaf(8)], vec![on(1, &[0]), leaf(8)], vec![on(1, &[1, 2])]];
         let problem = Problem { classes, roots: vec![3], given: vec![0, 1, 1, 0] };
         let choice = choose(&problem);
         assert_eq!(total(&problem, &choice), Some(13));

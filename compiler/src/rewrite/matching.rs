@@ -39,9 +39,7 @@ fn places(pattern: &Pattern, finder: &Finder<'_>, class: Id) -> usize {
     let nodes = || finder.nodes(class, *kind);
     match args {
         Args::One(..) => nodes().map(|node| node.children.len()).max().unwrap_or(0),
-        Args::List([inner]) => {
-            nodes().map(|node| places(inner, finder, node.children[0])).max().unwrap_or(0)
-        }
+        Args::List([inner]) => nodes().map(|node| places(inner, finder, node.children[0])).max().unwrap_or(0),
         _ => 1,
     }
 }
@@ -90,7 +88,9 @@ impl<'a> Finder<'a> {
         let at = bound.at;
         let mut partial = vec![(vec![], bound)];
         let count = node.children.len();
-        if matches!(args, Args::List(patterns) if patterns.len() != count) || matches!(args, Args::One(..) if at >= count) {
+        if matches!(args, Args::List(patterns) if patterns.len() != count)
+            || matches!(args, Args::One(..) if at >= count)
+        {
             return vec![];
         }
         for (i, &child) in node.children.iter().enumerate() {

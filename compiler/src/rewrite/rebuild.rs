@@ -44,9 +44,8 @@ pub fn rebuild(graph: &Graph<'_>, terms: &Terms, choice: &Choice, keep: &[Value]
         let args: Vec<Value> = needs[&term].args.iter().map(|arg| place[arg]).collect();
         push(&mut new.graph, graph, terms, term, needs[&term].place, &args);
     }
-    let renamed = |rows: &[NamedRow]| {
-        rows.iter().map(|row| NamedRow { value: place[&choice.term(row.value)], ..*row }).collect()
-    };
+    let renamed =
+        |rows: &[NamedRow]| rows.iter().map(|row| NamedRow { value: place[&choice.term(row.value)], ..*row }).collect();
     new.graph.named = renamed(graph.named);
     new.graph.outputs = renamed(graph.outputs);
     Some(new)
@@ -111,8 +110,11 @@ fn order(terms: &Terms, needs: &BTreeMap<Value, Need>) -> Option<Vec<Value>> {
 /// Readers of versions of states, each with the write that replaces the version.
 fn replaced(terms: &Terms, needs: &BTreeMap<Value, Need>) -> Vec<(Value, Value)> {
     let op = |term: Value| Op::from_number(terms.certificate.term_op[term.0 as usize]);
-    let write_of: HashMap<Value, Value> =
-        needs.iter().filter(|(term, _)| op(**term) == Some(Op::Write)).map(|(&term, need)| (need.args[0], term)).collect();
+    let write_of: HashMap<Value, Value> = needs
+        .iter()
+        .filter(|(term, _)| op(**term) == Some(Op::Write))
+        .map(|(&term, need)| (need.args[0], term))
+        .collect();
     let mut versions: HashMap<Value, Option<Value>> = HashMap::new();
     needs.keys().for_each(|&term| {
         version(terms, needs, term, &mut versions);

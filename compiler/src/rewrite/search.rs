@@ -158,7 +158,13 @@ impl<'a> Search<'a> {
     }
 
     /// The cheapest terms of the roots, with lemmas; and the source values that chosen terms are equal to.
-    pub fn chosen(&mut self, terms: &mut Terms, roots: &[Value], costs: &mut Costs, lemmas: &mut Lemmas) -> Option<Chosen> {
+    pub fn chosen(
+        &mut self,
+        terms: &mut Terms,
+        roots: &[Value],
+        costs: &mut Costs,
+        lemmas: &mut Lemmas,
+    ) -> Option<Chosen> {
         let ids = classes(&self.equal);
         let place: HashMap<Id, usize> = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
         let problem = self.problem(terms, roots, &ids, &place, costs);

@@ -40,7 +40,9 @@ pub const EXAMPLES: &[Example] = &[
     },
     Example {
         rule: 305,
-        fires: &["in a: [2, 3, 4]\nb = permute axes=[1, 2, 0] a\nc = permute axes=[2, 0, 1] b\nd = permute axes=[1, 2, 0] b"],
+        fires: &[
+            "in a: [2, 3, 4]\nb = permute axes=[1, 2, 0] a\nc = permute axes=[2, 0, 1] b\nd = permute axes=[1, 2, 0] b",
+        ],
         quiet: &["in a: [2, 3, 4]\nb: f32[3, 2, 4] = reshape a\nc = permute axes=[2, 0, 1] b"],
     },
     Example {
@@ -61,7 +63,9 @@ pub const EXAMPLES: &[Example] = &[
     Example {
         rule: 321,
         fires: &["in a: [1, 1, 4]\nb: f32[3, 1, 4] = broadcast a\nc: f32[3, 2, 4] = broadcast b"],
-        quiet: &["in a: [1, 4]\nb: f32[3, 4] = broadcast a\nc: f32[3, 1, 4] = reshape b\nd: f32[3, 2, 4] = broadcast c"],
+        quiet: &[
+            "in a: [1, 4]\nb: f32[3, 4] = broadcast a\nc: f32[3, 1, 4] = reshape b\nd: f32[3, 2, 4] = broadcast c",
+        ],
     },
     Example {
         rule: 322,
@@ -94,7 +98,9 @@ pub const EXAMPLES: &[Example] = &[
     },
     Example {
         rule: 341,
-        fires: &["in a: [2, 3]\nin b: [2, 4]\nin c: [2, 5]\nd = concat axis=1 a, b, c\ne: f32[2, 2] = slice axis=1 start=4 d"],
+        fires: &[
+            "in a: [2, 3]\nin b: [2, 4]\nin c: [2, 5]\nd = concat axis=1 a, b, c\ne: f32[2, 2] = slice axis=1 start=4 d",
+        ],
         quiet: &[
             "in a: [2, 3]\nin b: [2, 4]\nd = concat axis=1 a, b\ne: f32[2, 2] = slice axis=1 start=2 d",
             "in a: [2, 3]\nin b: [2, 3]\nd = concat axis=1 a, b\ne: f32[1, 6] = slice axis=0 start=1 d",
@@ -107,7 +113,9 @@ pub const EXAMPLES: &[Example] = &[
     },
     Example {
         rule: 343,
-        fires: &["in a: [2, 3]\nin b: [2, 4]\nin c: [2, 5]\nd = concat axis=1 a, b\ne = concat axis=1 c, d\nf = concat axis=1 d, e"],
+        fires: &[
+            "in a: [2, 3]\nin b: [2, 4]\nin c: [2, 5]\nd = concat axis=1 a, b\ne = concat axis=1 c, d\nf = concat axis=1 d, e",
+        ],
         quiet: &["in a: [2, 3]\nin b: [2, 3]\nin c: [4, 3]\nd = concat axis=0 a, b\ne = concat axis=1 c, d"],
     },
     Example {
@@ -130,6 +138,7 @@ pub const EXAMPLES: &[Example] = &[
             "in a: [2, 1]\nin b: [1, 5]\nc: f32[2, 5] = broadcast a\nd: f32[2, 5] = broadcast b\ne = map { div(x0, x1) } c, d",
             "in a: [2, 3]\nin b: [3, 2]\nc: f32[6] = reshape a\nd: f32[6] = reshape b\ne = map { div(x0, x1) } c, d",
             "in a: [6]\nc: f32[2] = slice axis=0 start=1 a\ne = map { neg(x0) } c",
+            "in a: [3, 3]\nin b: [3, 3]\nc = permute axes=[1, 0] a\nd = permute axes=[0, 1] b\ne = map { div(x0, x1) } c, d\nm = map { div(x0, x1) } a, b\nforged = permute axes=[1, 0] m",
         ],
     },
     Example {
@@ -186,7 +195,9 @@ pub const EXAMPLES: &[Example] = &[
             "in x: [3, 8]\nin w: [6, 8]\np = product seq x, w\ny: f32[2, 6] = slice axis=0 start=1 p",
             "in x: [2, 3, 8]\nin w: [2, 6, 8]\np = product lanes(4) x, w\ny: f32[2, 1, 6] = slice axis=1 start=1 p",
         ],
-        quiet: &["in x: [2, 3, 8]\nin w: [2, 6, 8]\np = product lanes(4) x, w\ny: f32[1, 3, 6] = slice axis=0 start=1 p"],
+        quiet: &[
+            "in x: [2, 3, 8]\nin w: [2, 6, 8]\np = product lanes(4) x, w\ny: f32[1, 3, 6] = slice axis=0 start=1 p",
+        ],
     },
     Example {
         rule: 403,
@@ -227,11 +238,18 @@ pub const EXAMPLES: &[Example] = &[
     Example {
         rule: 441,
         fires: &["in a: [12, 3]\nin b: [12, 2]\nc = concat axis=1 a, b\nm = arg_max c"],
-        quiet: &["in a: [2, 3]\nin b: [4, 3]\nc = concat axis=0 a, b\nm = arg_max c"],
+        quiet: &[
+            "in a: [2, 3]\nin b: [4, 3]\nc = concat axis=0 a, b\nm = arg_max c",
+            "in a: [12, 3]\nin b: [12, 2]\nnone: f32[12, 0] = slice axis=1 start=0 b\nc = concat axis=1 a, none\nm = arg_max c",
+        ],
     },
     Example {
         rule: 442,
-        fires: &["in a: [6, 4]\ni: i32[3, 2] = iota axis=0\ng = gather axis=0 a, i\ns: f32[2, 2, 4] = slice axis=0 start=1 g\nt: f32[3, 1, 4] = slice axis=1 start=1 g"],
-        quiet: &["in a: [6, 4]\ni: i32[3] = iota axis=0\ng = gather axis=0 a, i\ns: f32[3, 2] = slice axis=1 start=1 g"],
+        fires: &[
+            "in a: [6, 4]\ni: i32[3, 2] = iota axis=0\ng = gather axis=0 a, i\ns: f32[2, 2, 4] = slice axis=0 start=1 g\nt: f32[3, 1, 4] = slice axis=1 start=1 g",
+        ],
+        quiet: &[
+            "in a: [6, 4]\ni: i32[3] = iota axis=0\ng = gather axis=0 a, i\ns: f32[3, 2] = slice axis=1 start=1 g",
+        ],
     },
 ];

@@ -59,7 +59,8 @@ pub fn obligations() -> Vec<Claim> {
 /// The claims for all inputs.
 pub fn exhaustive() -> Vec<(&'static ScalarRule, Claim)> {
     let rules = scalar::all().filter(|rule| rule.head.proof == Proof::Exhaustive);
-    let claim = |rule: &'static ScalarRule| Some((rule, Claim { head: rule.head, text: scalar_text(rule)?, wanted: "equal" }));
+    let claim =
+        |rule: &'static ScalarRule| Some((rule, Claim { head: rule.head, text: scalar_text(rule)?, wanted: "equal" }));
     rules.filter_map(claim).collect()
 }
 

@@ -31,8 +31,22 @@ impl Words {
     /// Bits of a float: often special, often near others, seldom any.
     pub fn float(&mut self) -> u32 {
         const SPECIAL: [u32; 16] = [
-            0, 0x8000_0000, 0x3f80_0000, 0xbf80_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 1, 0x8000_0001, 0x007f_ffff,
-            0x0080_0000, 0x7f7f_ffff, 0x4000_0000, 0x3f00_0000, 0x477f_e000, 0x3380_0000,
+            0,
+            0x8000_0000,
+            0x3f80_0000,
+            0xbf80_0000,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            1,
+            0x8000_0001,
+            0x007f_ffff,
+            0x0080_0000,
+            0x7f7f_ffff,
+            0x4000_0000,
+            0x3f00_0000,
+            0x477f_e000,
+            0x3380_0000,
         ];
         match self.next() % 4 {
             0 => SPECIAL[self.next() as usize % SPECIAL.len()],
@@ -74,7 +88,8 @@ pub fn unary(rule: &'static ScalarRule, stride: usize) -> Result<u64, String> {
     let half = |from: u64| {
         let mut inputs = (from << 31..(from + 1) << 31).step_by(stride).map(|bits| bits as u32);
         let different = inputs.find(|&bits| !law.holds(bits));
-        different.map_or(Ok((1u64 << 31).div_ceil(stride as u64)), |bits| Err(format!("{bits:#010x} makes a difference")))
+        different
+            .map_or(Ok((1u64 << 31).div_ceil(stride as u64)), |bits| Err(format!("{bits:#010x} makes a difference")))
     };
     std::thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
@@ -122,7 +137,9 @@ impl WeightSource for RandomWeights {
 /// The text of an example: `in a: [2, 3]` is a weight that is widened.
 pub fn parse(text: &str) -> Result<GraphTables, String> {
     let expand = |line: &str| match line.trim().strip_prefix("in ").and_then(|rest| rest.split_once(':')) {
-        Some((name, shape)) => format!("weight {name}: w.f32{}\nw_{name} = weight {name}\n{name} = widen w_{name}\n", shape.trim()),
+        Some((name, shape)) => {
+            format!("weight {name}: w.f32{}\nw_{name} = weight {name}\n{name} = widen w_{name}\n", shape.trim())
+        }
         None => format!("{}\n", line.trim()),
     };
     let text: String = text.lines().map(expand).collect();
@@ -183,7 +200,9 @@ pub fn same_outputs(one: &GraphTables, other: &GraphTables, inputs: u64) -> Resu
         let run = |graph: &Graph<'_>| {
             let wanted: Vec<_> = graph.outputs.iter().map(|row| row.value).collect();
             let mut states = States::new(graph);
-            Evaluator::new(*graph, &weights).step(&mut states, step, &tokens, &wanted).map_err(|fault| fault.to_string())
+            Evaluator::new(*graph, &weights)
+                .step(&mut states, step, &tokens, &wanted)
+                .map_err(|fault| fault.to_string())
         };
         let (a, b) = (run(&graphs[0])?, run(&graphs[1])?);
         for (place, (a, b)) in a.iter().zip(&b).enumerate() {

@@ -74,12 +74,7 @@ pub fn check(plan: &Graph<'_>, certificate: &Certificate<'_>, rules: &Exact) -> 
     checker.compare_rows(plan, certificate.chosen)?;
     checker.compare_names(plan, certificate)?;
     checker.compare_states(&source_facts, &plan_facts, certificate.chosen)?;
-    Ok(Report {
-        source_values: source.len(),
-        plan_values: plan.len(),
-        terms: terms.len(),
-        uses: checker.uses,
-    })
+    Ok(Report { source_values: source.len(), plan_values: plan.len(), terms: terms.len(), uses: checker.uses })
 }
 
 fn verified(what: &str, graph: &Graph<'_>) -> Result<verify::Facts, Refusal> {
@@ -183,9 +178,8 @@ impl Checker<'_> {
         let rows = self.terms.scalars;
         let (x, y) = (&rows[a.0 as usize], &rows[b.0 as usize]);
         let leaf = ScalarOp::from_number(x.op).and_then(ScalarOp::signature).is_none();
-        let same = x.op == y.op
-            && !leaf
-            && operands(x).iter().zip(operands(y)).all(|(&x, &y)| self.scalars.equal(x, y));
+        let same =
+            x.op == y.op && !leaf && operands(x).iter().zip(operands(y)).all(|(&x, &y)| self.scalars.equal(x, y));
         if same { Ok(()) } else { Err(format!("{a} and {b} do not do the same to equal operands")) }
     }
 

@@ -28,14 +28,7 @@ impl Labels for Terms<'_> {
 
 /// Whether `a` = `b` is an instance of the law, read from left to right. The terms are of verified types; `dims` and
 /// `scalars` hold the table's and grow by what functions of the law ask for.
-pub fn proves(
-    rule: &ValueRule,
-    terms: &Graph<'_>,
-    dims: &mut Dims,
-    scalars: &mut Scalars,
-    a: Value,
-    b: Value,
-) -> bool {
+pub fn proves(rule: &ValueRule, terms: &Graph<'_>, dims: &mut Dims, scalars: &mut Scalars, a: Value, b: Value) -> bool {
     if terms.ty(a) != terms.ty(b) || terms.value_shape[a.0 as usize] != terms.value_shape[b.0 as usize] {
         return false;
     }

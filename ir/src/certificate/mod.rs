@@ -21,9 +21,6 @@ mod check;
 mod classes;
 mod matching;
 
-#[cfg(test)]
-mod tests;
-
 use crate::dim::Shape;
 use crate::entity::Run;
 use crate::graph::{NamedRow, Span, Value};

@@ -38,7 +38,8 @@ impl Entry {
     }
 
     fn parse(line: &str) -> Option<Entry> {
-        let [number, name, hash, solver, version, answer, cost] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let [number, name, hash, solver, version, answer, cost] =
+            line.split(' ').collect::<Vec<_>>().try_into().ok()?;
         Some(Entry {
             number: number.parse().ok()?,
             name: name.into(),

@@ -68,14 +68,14 @@ fn all_rules_have_their_proofs() {
     let exact = Exact::rules();
     let scalars: Vec<&str> =
         scalar::all().filter(|r| exact.scalar(r.head.number).is_none()).map(|r| r.head.name).collect();
-    let values: Vec<&str> = value::all().filter(|r| exact.value(r.head.number).is_none()).map(|r| r.head.name).collect();
+    let values: Vec<&str> =
+        value::all().filter(|r| exact.value(r.head.number).is_none()).map(|r| r.head.name).collect();
     assert!(scalars.is_empty() && values.is_empty(), "without proofs: {scalars:?}, {values:?}");
 }
 
 #[test]
 fn numbers_ascend_and_are_unique() {
-    let numbers: Vec<u32> =
-        scalar::all().map(|r| r.head.number).chain(value::all().map(|r| r.head.number)).collect();
+    let numbers: Vec<u32> = scalar::all().map(|r| r.head.number).chain(value::all().map(|r| r.head.number)).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     // The first ones stand for congruence and equal bodies.
     assert!(numbers[0] > 1);

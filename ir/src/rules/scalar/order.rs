@@ -15,9 +15,8 @@ pub(super) const RULES: &[ScalarRule] = laws! { "order";
         Op(Max, &[Op(Max, &[X, Y]), Z]) => Op(Max, &[X, Op(Max, &[Y, Z])]); Smt
     145 "clamp-exchanged" "min(max(x, l), m) = max(min(x, m), l) for constants l <= m":
         Op(Min, &[Op(Max, &[X, L]), M]) => Op(Max, &[Op(Min, &[X, M]), L]), if Ordered(4, 5); Smt
-    146 "clamp-of-clamp" "min(max(min(max(x, l), m), l), m) = min(max(x, l), m) for constants l <= m":
-        Op(Min, &[Op(Max, &[Op(Min, &[Op(Max, &[X, L]), M]), L]), M]) => Op(Min, &[Op(Max, &[X, L]), M]),
-        if Ordered(4, 5); Smt
+    146 "clamp-of-clamp" "min(max(min(max(x, l), m), l), m) = min(max(x, l), m)":
+        Op(Min, &[Op(Max, &[Op(Min, &[Op(Max, &[X, L]), M]), L]), M]) => Op(Min, &[Op(Max, &[X, L]), M]); Smt
     147 "neg-of-max" "-max(x, y) = min(-x, -y)":
         Op(Neg, &[Op(Max, &[X, Y])]) => Op(Min, &[Op(Neg, &[X]), Op(Neg, &[Y])]); Smt
     148 "neg-of-min" "-min(x, y) = max(-x, -y)":

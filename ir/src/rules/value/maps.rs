@@ -133,7 +133,8 @@ fn used(scope: &mut Scope<'_>) -> Option<Vec<usize>> {
     let rows = scope.scalars.columns().0;
     let taken: Vec<u32> = reachable(rows, result).into_iter().filter_map(|x| parameter(scope.scalars, x)).collect();
     let list = scope.list(X);
-    let first = |i: usize| list[..i].iter().all(|item| item.id != list[i].id || !taken_before(list, &taken, item.id, i));
+    let first =
+        |i: usize| list[..i].iter().all(|item| item.id != list[i].id || !taken_before(list, &taken, item.id, i));
     let places: Vec<usize> = (0..list.len()).filter(|&i| taken.contains(&(i as u32)) && first(i)).collect();
     Some(if places.is_empty() { vec![0] } else { places })
 }

@@ -80,8 +80,8 @@ fn slice_of_moved_axis(scope: &mut Scope<'_>) -> Option<Made> {
 /// The axes that are longer than 1 keep their order.
 fn units_move(scope: &mut Scope<'_>) -> bool {
     let (Some(axes), Some(extents)) = (scope.attrs(ROOT), scope.extents(X)) else { return false };
-    let long = axes.iter().filter(|&&axis| {
-        extents.get(axis as usize).is_some_and(|&extent| scope.dims.constant(extent) != Some(1))
-    });
+    let long = axes
+        .iter()
+        .filter(|&&axis| extents.get(axis as usize).is_some_and(|&extent| scope.dims.constant(extent) != Some(1)));
     long.is_sorted()
 }

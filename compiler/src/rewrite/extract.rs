@@ -25,10 +25,10 @@ const SWEEPS: usize = 4;
 
 /// For each class the place of its node; classes that are not needed have any. The given choice if nothing is cheaper.
 pub fn choose(problem: &Problem) -> Vec<usize> {
-    let given = improved(problem, problem.given.clone());
-    let found = improved(problem, bottom_up(problem));
     let cost = |choice: &[usize]| total(problem, choice).unwrap_or(u64::MAX);
-    if cost(&given) <= cost(&found) { given } else { found }
+    let found = bottom_up(problem);
+    let start = if cost(&problem.given) <= cost(&found) { problem.given.clone() } else { found };
+    improved(problem, start)
 }
 
 /// The cost of a choice; nothing if it is circular.

@@ -67,7 +67,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             block: 256,
-            values: Caps { iterations: 8, nodes: 2000 },
+            values: Caps { iterations: 5, nodes: 2000 },
             bodies: Caps { iterations: 6, nodes: 1000 },
             bounds: Bounds { context: 4096, columns: 1, outputs: 1 },
         }

@@ -42,7 +42,6 @@ pub fn proves(rule: &ValueRule, terms: &Graph<'_>, dims: &mut Dims, scalars: &mu
 }
 
 /// What the left side binds, with the operand at this place; nothing if there is no such place to try.
-#[allow(clippy::option_option)]
 fn bound(rule: &ValueRule, terms: &Graph<'_>, a: Value, at: usize) -> Option<Option<Bound>> {
     let mut walk = Walk { terms, bound: Bound { at, ..Bound::default() }, places: 1 };
     let found = walk.matches(&rule.lhs, a, false);

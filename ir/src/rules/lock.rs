@@ -60,8 +60,7 @@ pub fn parse(text: &str) -> Vec<Entry> {
 /// The text that a scalar rule's proof is about.
 pub fn scalar_text(rule: &ScalarRule) -> Option<String> {
     match rule.head.proof {
-        Proof::Smt | Proof::Uninterpreted => smt::obligation(rule),
-        Proof::Absent => smt::obligation(rule),
+        Proof::Smt | Proof::Uninterpreted | Proof::Absent => smt::obligation(rule),
         Proof::Exhaustive => Some(format!("{:?} = {:?} if {:?}", rule.lhs, rule.rhs, rule.facts)),
         Proof::Structural | Proof::Evaluation => None,
     }

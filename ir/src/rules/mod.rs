@@ -5,9 +5,9 @@
 //! - [`smt`]: the obligation of a scalar law as SMT-LIB text, made from the same table.
 //! - [`lock`]: which obligation was proved by which solver; [`Exact`] admits a rule only if its proof is there.
 //!
-//! A law holds for all inputs, bit by bit, with NaN as one value and -0 apart from +0. Its right side has a value
-//! wherever its left side has one. A law is used from left to right by the search and in both directions by a
-//! certificate. No law names a construct of a model or a dimension of one.
+//! A law holds for all inputs, bit by bit, with NaN as one value and -0 apart from +0. An element that a masked id leaves
+//! without a value may be thought of as any number: laws hold for it too. A law is used from left to right by the search
+//! and in both directions by a certificate. No law names a construct of a model or a dimension of one.
 
 mod exact;
 pub mod lock;

@@ -114,7 +114,7 @@ impl Writer {
                 self.assert(format!("(bvsgt {} #x00000000)", args[1]));
                 return interpreted(op, &joined);
             }
-            ScalarOp::ToBits => return Some(self.to_bits(&joined)),
+            ScalarOp::ToBits => return Some(self.bits_of(&joined)),
             ScalarOp::IdWhere => return Some(self.id_where(args)),
             _ => return interpreted(op, &joined),
         };
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     /// The pattern of a float is the one that gives it back; that of NaN is the canonical one.
-    fn to_bits(&mut self, x: &str) -> String {
+    fn bits_of(&mut self, x: &str) -> String {
         self.fresh += 1;
         let name = format!("bits{}", self.fresh);
         self.declare(format!("(declare-const {name} (_ BitVec 32))\n"));

@@ -212,7 +212,7 @@ impl<'a> Rewriting<'a> {
                 *self.outcome.fired.entry(rule).or_default() += count;
             }
             let Some(chosen) = search.chosen(&mut self.terms, &roots, &mut costs, &mut self.values) else { continue };
-            self.outcome.blocks[1] += 1;
+            self.outcome.blocks[1] += usize::from(chosen.terms.iter().any(|(v, term)| v != term));
             self.choice.terms.extend(chosen.terms.into_iter().filter(|(v, term)| v != term));
             for (term, v) in chosen.places {
                 let first = self.choice.places.entry(term).or_insert(v);

@@ -10,7 +10,7 @@ use egg::Id;
 
 use super::cost::Costs;
 use super::explain::{Lemmas, explain};
-use super::extract::{Candidate, Problem, choose, needed, total};
+use super::extract::{Candidate, Problem, choose, needed};
 use super::language::{Equal, Node, classes, empty, given};
 use super::matching::{Match, matches, right};
 use super::terms::{Label, Terms, label_of};
@@ -169,9 +169,6 @@ impl<'a> Search<'a> {
         let place: HashMap<Id, usize> = ids.iter().enumerate().map(|(i, &id)| (id, i)).collect();
         let problem = self.problem(terms, roots, &ids, &place, costs);
         let choice = choose(&problem);
-        if total(&problem, &choice) == total(&problem, &problem.given) {
-            return None;
-        }
         // A term takes source values where its operands have some: what is equal below needs no lemma above.
         let mut stands: HashMap<usize, Id> = HashMap::new();
         for &source in &self.sources {

@@ -108,7 +108,7 @@ struct Mutant {
 }
 
 fn pick(words: &mut Words, len: usize) -> usize {
-    words.next() as usize % len.max(1)
+    words.word() as usize % len.max(1)
 }
 
 fn mutant(found: &Rewritten, kind: usize, words: &mut Words) -> Mutant {
@@ -196,7 +196,7 @@ fn mutant(found: &Rewritten, kind: usize, words: &mut Words) -> Mutant {
             format!("output {row}")
         }
         _ => {
-            certificate.source[0] = words.next();
+            certificate.source[0] = words.word();
             "number of source values".into()
         }
     };
@@ -372,6 +372,6 @@ fn spoil(words: &mut Words, graph: &mut GraphTables, certificate: &mut Certifica
         0 => column[at] ^ 1,
         1 => column[at].wrapping_add(1),
         2 => pick(words, 64) as u32,
-        _ => words.next(),
+        _ => words.word(),
     };
 }

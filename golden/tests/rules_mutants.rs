@@ -68,7 +68,7 @@ fn scalar_mutants(rule: &'static ScalarRule) -> Vec<(String, &'static ScalarRule
     if !rule.facts.is_empty() {
         all.push(("without its condition".into(), ScalarRule { facts: &[], ..*rule }));
     }
-    all.into_iter().map(|(what, rule)| (what, &*leak(rule))).collect()
+    all.into_iter().map(|(what, rule)| (what, leak(rule))).collect()
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn value_mutants(rule: &'static ValueRule) -> Vec<(String, &'static ValueRule)> 
         let fact = facts.remove(place);
         all.push((format!("without `{}`", fact.name), ValueRule { facts: leak(facts), ..*rule }));
     }
-    all.into_iter().map(|(what, rule)| (what, &*leak(rule))).collect()
+    all.into_iter().map(|(what, rule)| (what, leak(rule))).collect()
 }
 
 /// How a changed law is noticed; nothing if it is not.

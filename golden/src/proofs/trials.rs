@@ -21,7 +21,7 @@ impl Words {
     }
 
     /// The next word.
-    pub fn next(&mut self) -> u32 {
+    pub fn word(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -48,19 +48,19 @@ impl Words {
             0x477f_e000,
             0x3380_0000,
         ];
-        match self.next() % 4 {
-            0 => SPECIAL[self.next() as usize % SPECIAL.len()],
-            1 | 2 => ((self.next() as i32 >> 8) as f32 / 65536.0).to_bits(),
-            _ => self.next(),
+        match self.word() % 4 {
+            0 => SPECIAL[self.word() as usize % SPECIAL.len()],
+            1 | 2 => ((self.word() as i32 >> 8) as f32 / 65536.0).to_bits(),
+            _ => self.word(),
         }
     }
 
     /// An integer: often small or at an end of the range.
     pub fn integer(&mut self) -> u32 {
-        match self.next() % 4 {
-            0 => [0, 1, u32::MAX, 0x7fff_ffff, 0x8000_0000, 2, 64, 128][self.next() as usize % 8],
-            1 | 2 => (self.next() % 2048).wrapping_sub(1024),
-            _ => self.next(),
+        match self.word() % 4 {
+            0 => [0, 1, u32::MAX, 0x7fff_ffff, 0x8000_0000, 2, 64, 128][self.word() as usize % 8],
+            1 | 2 => (self.word() % 2048).wrapping_sub(1024),
+            _ => self.word(),
         }
     }
 }
@@ -118,7 +118,7 @@ impl RandomWeights {
             for index in 0..outer {
                 let bytes = match format {
                     Format::F32 => (0..last).flat_map(|_| words.float().to_le_bytes()).collect(),
-                    _ => (0..format.row_bytes(last).unwrap_or(0)).map(|_| words.next() as u8).collect(),
+                    _ => (0..format.row_bytes(last).unwrap_or(0)).map(|_| words.word() as u8).collect(),
                 };
                 weights.rows.insert((i as u32, index), bytes);
             }

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ds4_ir::certificate::CertificateTables;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::{Graph, GraphTables};
 use ds4_ir::plan::tables::{File, PartRow, Plan, PlanTables};
@@ -12,6 +13,7 @@ use crate::kernels::add_kernels;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
+use crate::rewrite::{Limits, Rewritten, rewrite};
 
 /// A compiled model: the tables of a plan.
 pub struct Compiled {
@@ -19,6 +21,8 @@ pub struct Compiled {
     pub graph: GraphTables,
     /// Everything else.
     pub plan: PlanTables,
+    /// Why the graph has the bits of the one that the model was lowered to; none if it is that one.
+    pub certificate: Option<CertificateTables>,
 }
 
 /// Compiles a model for what `form` names. `model_path` is how the plan finds the checkpoint again: absolute, or
@@ -32,7 +36,14 @@ pub fn compile(
     model_path: &str,
     form: &Form<'_>,
 ) -> Result<Compiled, Diagnostic> {
-    let graph = crate::lower::lower(model, options)?;
+    let lowered = crate::lower::lower(model, options)?;
+    let (graph, certificate) = match form.fusion {
+        Some(_) => {
+            let Rewritten { graph, certificate, .. } = rewrite(&lowered.view(), &Limits::default())?;
+            (graph, Some(certificate))
+        }
+        None => (lowered, None),
+    };
     let frame = Frame {
         identity: model.identity,
         facts: facts(checkpoint, model, options, model_path, form),
@@ -48,7 +59,7 @@ pub fn compile(
     check_sizes(&graph.view(), &plan.view(), options)?;
     add_kernels(&mut plan, &graph.view(), form)?;
     check_kernels(&graph.view(), &plan.view())?;
-    Ok(Compiled { graph, plan })
+    Ok(Compiled { graph, plan, certificate })
 }
 
 /// Every plan that is written can be opened: what the check of a plan would refuse is refused here, where only its sizes

@@ -85,7 +85,7 @@ struct Models {
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
     /// Device profile by which values are fused, or off
-    #[arg(long, value_name = "NAME|off", default_value = "generic")]
+    #[arg(long, value_name = "NAME|off", default_value = "off")]
     fuse: String,
     /// The report as JSON
     #[arg(long)]

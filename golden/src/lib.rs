@@ -27,6 +27,7 @@ pub mod machine;
 pub mod machine_device;
 pub mod models;
 pub mod oracle;
+pub mod proofs;
 pub mod report;
 pub mod run;
 pub mod seen;

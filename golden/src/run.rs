@@ -65,7 +65,7 @@ impl Source {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let compiled = compile(&self.checkpoint, &self.model, options, &path.to_string_lossy(), form)?;
         let plan = folder.join("model.ds4plan");
-        write_plan(&plan, &compiled.graph, &compiled.plan)?;
+        write_plan(&plan, &compiled.graph, &compiled.plan, compiled.certificate.as_ref())?;
         Ok(plan)
     }
 }

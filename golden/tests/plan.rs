@@ -94,7 +94,9 @@ fn a_flipped_bit_in_any_section_is_refused() {
 fn grids_and_bindings_are_checked() {
     let source = Source::open("oracle/tiny-a").unwrap();
     let options = source.options(|_| ());
-    let compiled = compile(&source.checkpoint, &source.model, &options, "m", &Target::ALL).unwrap();
+    let compiled =
+        compile(&source.checkpoint, &source.model, &options, "m", &Form { targets: &Target::ALL, fusion: None })
+            .unwrap();
     let changed = |change: fn(&mut PlanTables)| {
         let mut plan = compiled.plan.clone();
         change(&mut plan);

@@ -44,7 +44,7 @@ fn plan_of(model_path: &Path, folder: &Path) -> PathBuf {
     )
     .unwrap();
     let plan = folder.join("damaged.ds4plan");
-    write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
+    write_plan(&plan, &compiled.graph, &compiled.plan, None).unwrap();
     plan
 }
 
@@ -130,13 +130,13 @@ fn contents_are_compared_on_demand() {
     let options = Options::for_model(&described.architecture);
     let mut compiled = compile(&checkpoint, &described, &options, &model.to_string_lossy(), &Form::default()).unwrap();
     let plan = folder.path().join("model.ds4plan");
-    write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
+    write_plan(&plan, &compiled.graph, &compiled.plan, None).unwrap();
     let open = |path: &Path| {
         Session::open(&plan, &OpenOptions { model: Some(path.into()), contents: true, ..OpenOptions::default() })
     };
     insta::assert_snapshot!("no_contents_in_the_plan", shown(&open(&model).err().unwrap(), folder.path()));
     compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));
-    write_plan(&plan, &compiled.graph, &compiled.plan).unwrap();
+    write_plan(&plan, &compiled.graph, &compiled.plan, None).unwrap();
     open(&model).unwrap();
     let other = damaged_copy(folder.path(), "blk.2.attn_q_a_norm.weight", 0, &2.5f32.to_le_bytes());
     insta::assert_snapshot!("other_contents", shown(&open(&other).err().unwrap(), folder.path()));

@@ -77,12 +77,14 @@ codes! {
     TEXT_OPERATION = 307: "an operation of IR text does not take its operands or attributes";
     TEXT_TYPE = 308: "IR text states another type or shape than its operation gives";
     TEXT_SCALAR = 309: "a scalar expression of IR text is not well-typed";
+    REWRITE_GRAPH = 310: "a graph that is to be rewritten is not well-formed";
 
     PLAN_MAGIC = 401: "a file is no plan";
     PLAN_VERSION = 402: "a plan was written by another version";
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
     PLAN_DAMAGED = 404: "a plan is damaged";
     KERNEL_UNKNOWN = 405: "a plan has no such kernel";
+    CERTIFICATE_REFUSED = 420: "a certificate does not prove its graph";
 
     MODEL_CHANGED = 601: "the plan was made for another model";
     STEP_SIZE = 603: "a step is larger than the plan allows";

@@ -10,6 +10,7 @@
 //! # Passes
 //! - [`verify`]: tables of any content are safe to use, or there is a [`fault`].
 //! - [`eval`]: the meaning of a graph, plain and slow. It shares no product or tree code with an executor.
+//! - [`rules`]: the laws of rewriting with their proofs. [`certificate`]: why a rewritten graph is equal, and the checker.
 //! - [`output`]: files that are whole or absent.
 //! - [`text`]: printing and parsing (`docs/ir.md`).
 //!
@@ -21,6 +22,7 @@
 //! Begin with [`op::Op`] and its table, then [`graph::Graph`], then [`eval`].
 
 pub mod build;
+pub mod certificate;
 pub mod diagnostic;
 pub mod dim;
 pub mod entity;
@@ -34,6 +36,7 @@ pub mod numerics;
 pub mod op;
 pub mod output;
 pub mod plan;
+pub mod rules;
 pub mod scalar;
 pub mod tables;
 pub mod text;

@@ -248,6 +248,19 @@ pub struct Scalars {
 }
 
 impl Scalars {
+    /// Rebuilds the table from verified columns (`scalars`, `bodies`, `body_params` of the graph tables).
+    pub fn from_columns(rows: &[ScalarRow], bodies: &[BodyRow], words: &[u32]) -> Scalars {
+        let ids = |(i, &row): (usize, &ScalarRow)| (row, Scalar(i as u32));
+        let key = |(i, row): (usize, &BodyRow)| ((row.result, row.params.of(words).to_vec()), Body(i as u32));
+        Scalars {
+            rows: rows.to_vec(),
+            ids: rows.iter().enumerate().map(ids).collect(),
+            bodies: bodies.to_vec(),
+            words: words.to_vec(),
+            body_ids: bodies.iter().enumerate().map(key).collect(),
+        }
+    }
+
     /// The columns: nodes, bodies, pool of parameter types.
     pub fn columns(&self) -> (&[ScalarRow], &[BodyRow], &[u32]) {
         (&self.rows, &self.bodies, &self.words)

@@ -40,9 +40,9 @@ pub struct Compile {
     #[arg(long, value_enum, value_name = "TARGETS", value_delimiter = ',', default_value = "wgsl,ptx,hip")]
     target: Vec<TargetName>,
     /// Which values are computed together
-    #[arg(long, value_enum, default_value = "exact")]
+    #[arg(long, value_enum, default_value = "off")]
     fuse: Fusion,
-    /// Device whose costs decide what is computed together: generic, h200, lavapipe, or a file
+    /// Device whose costs decide what `--fuse exact` computes together: generic, h200, lavapipe, or a file
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
@@ -100,7 +100,7 @@ impl Compile {
             compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));
         }
         progress.set_message("writing the plan");
-        let bytes = write_plan(&self.output, &compiled.graph, &compiled.plan)?;
+        let bytes = write_plan(&self.output, &compiled.graph, &compiled.plan, compiled.certificate.as_ref())?;
         progress.finish_and_clear();
         for warning in model.warnings(&checkpoint).iter().take(8) {
             super::tell(&format!("warning: {warning}"));

@@ -2,11 +2,13 @@
 //!
 //! Exit codes: 0, 1 for a diagnostic, 2 for wrong usage.
 
+mod check;
 mod compile;
 mod explain;
 mod fuse;
 mod ir;
 mod report;
+mod rules;
 mod show;
 mod show_kernels;
 
@@ -36,7 +38,8 @@ Examples:
   ds4c compile model.gguf -o model.ds4plan
   ds4c compile checkpoint-directory -o model.ds4plan --context 32768
   ds4c show model.ds4plan --memory
-  ds4c ir model.gguf --entry prefill -o model.ds4ir";
+  ds4c ir model.gguf --entry prefill -o model.ds4ir
+  ds4c rules --json";
 
 #[derive(Subcommand)]
 enum Command {
@@ -53,6 +56,10 @@ enum Command {
     Fuse(fuse::Fuse),
     /// Explains what is computed together, by which rule, and what that saves.
     Explain(explain::Explain),
+    /// Checks a plan with the certificate in it, as `ds4-run --verify` does.
+    Check(check::Check),
+    /// Shows the laws that rewriting may use, with their proofs.
+    Rules(rules::Rules),
 }
 
 /// Options that decide the graph.
@@ -190,6 +197,8 @@ pub fn run() -> ExitCode {
         Command::Ir(command) => command.run(),
         Command::Fuse(command) => command.run(),
         Command::Explain(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::Rules(command) => command.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -18,7 +18,7 @@ const SMALL: f64 = 64.0;
 /// What work counts for beside its time, so that of two equal times the one with less work is taken.
 const REPEATED_WORK: f64 = 0.05;
 /// What the code of a region counts for, as a part of the time of one workgroup.
-const REPEATED_CODE: f64 = 0.5;
+const REPEATED_CODE: f64 = 0.25;
 
 /// A graph at an entry point, with what costs ask again and again.
 pub struct Scene<'a> {

@@ -38,6 +38,7 @@ use crate::op::Op;
 
 use frame::Frame;
 use program::Program;
+pub(crate) use program::apply;
 
 pub use crate::fault::Fault;
 pub use states::States;

@@ -54,7 +54,7 @@ impl Program {
 }
 
 /// One operation on words: f32 bits, i32, 0 or 1, ids.
-fn apply(op: ScalarOp, a: u32, b: u32, c: u32) -> Result<u32, String> {
+pub(crate) fn apply(op: ScalarOp, a: u32, b: u32, c: u32) -> Result<u32, String> {
     use ScalarOp::*;
     let (x, y) = (f32::from_bits(a), f32::from_bits(b));
     let (i, j) = (a as i32, b as i32);

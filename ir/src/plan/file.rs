@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
+use crate::certificate::{self, Certificate, CertificateTables, Report};
 use crate::diagnostic::codes;
 use crate::graph::{Graph, GraphTables};
 use crate::plan::tables::{Plan, PlanTables};
 use crate::plan::{CONTRACT, VERSION};
+use crate::rules::Exact;
 use crate::tables::Section;
 use crate::{Diagnostic, Place};
 
 /// The first bytes of a plan file.
 pub const MAGIC: [u8; 8] = *b"DS4PLAN\n";
 const ALIGN: usize = 64;
+/// Number of the first section of a certificate; they come last.
+const FIRST_OF_CERTIFICATE: u32 = 300;
 
 /// The header: the first 64 bytes.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -49,10 +53,17 @@ fn aligned(n: usize) -> usize {
     n.next_multiple_of(ALIGN)
 }
 
-/// The bytes of a plan file. The same tables give the same bytes.
+/// The bytes of a plan file without a certificate. The same tables give the same bytes.
 pub fn plan_bytes(graph: &GraphTables, plan: &PlanTables) -> Vec<u8> {
+    certified_bytes(graph, plan, None)
+}
+
+/// The bytes of a plan file, with the certificate of its graph if there is one.
+pub fn certified_bytes(graph: &GraphTables, plan: &PlanTables, certificate: Option<&CertificateTables>) -> Vec<u8> {
     let (graph, plan) = (graph.view(), plan.view());
-    let sections: Vec<Section<'_>> = graph.sections().into_iter().chain(plan.sections()).collect();
+    let mut sections: Vec<Section<'_>> = graph.sections().into_iter().chain(plan.sections()).collect();
+    let certificate = certificate.map(CertificateTables::view);
+    sections.extend(certificate.iter().flat_map(|c| c.sections()));
     let mut at = aligned(size_of::<Header>() + sections.len() * size_of::<SectionRow>());
     let mut rows = Vec::new();
     for s in &sections {
@@ -87,8 +98,13 @@ pub fn plan_bytes(graph: &GraphTables, plan: &PlanTables) -> Vec<u8> {
 }
 
 /// Writes a plan to a temporary name beside `path` and renames it: `path` holds the old file or the whole new one.
-pub fn write_plan(path: &Path, graph: &GraphTables, plan: &PlanTables) -> Result<u64, Diagnostic> {
-    let bytes = plan_bytes(graph, plan);
+pub fn write_plan(
+    path: &Path,
+    graph: &GraphTables,
+    plan: &PlanTables,
+    certificate: Option<&CertificateTables>,
+) -> Result<u64, Diagnostic> {
+    let bytes = certified_bytes(graph, plan, certificate);
     crate::output::write_whole(path, &bytes)?;
     Ok(bytes.len() as u64)
 }
@@ -127,6 +143,32 @@ impl<B: AsRef<[u8]>> PlanBytes<B> {
         let (graph, plan) = self.tables()?;
         let facts = super::check::check(&graph, &plan).map_err(|fault| damaged(&self.name, fault))?;
         Ok((graph, plan, facts))
+    }
+
+    /// The certificate of the graph, if there is one; not yet checked: use [`PlanBytes::proved`].
+    pub fn certificate(&self) -> Result<Option<Certificate<'_>>, Diagnostic> {
+        if self.sections.last().is_none_or(|(number, _)| *number < FIRST_OF_CERTIFICATE) {
+            return Ok(None);
+        }
+        let found = Certificate::from_sections(|n| self.find(n));
+        found.map(Some).map_err(|(number, column)| {
+            damaged(&self.name, format!("section {number} (`{column}`) is missing or has a wrong length"))
+        })
+    }
+
+    /// What the certificate proves of the plan's graph, every step of it replayed; `None` if there is none.
+    ///
+    /// # Errors
+    /// The plan is damaged, or its certificate proves nothing.
+    pub fn proved(&self, exact: &Exact) -> Result<Option<Report>, Diagnostic> {
+        let (graph, ..) = self.verified()?;
+        let Some(certificate) = self.certificate()? else { return Ok(None) };
+        certificate::check(&graph, &certificate, exact).map(Some).map_err(|refusal| {
+            Diagnostic::new(codes::CERTIFICATE_REFUSED, "the certificate of the plan is refused")
+                .at(Place::file(&self.name))
+                .wanted("a proof that the plan's graph has the bits of the model's", refusal)
+                .help("compile the model again with `ds4c compile`; if this stays, it is a fault of ours: please report it")
+        })
     }
 
     /// Number, name-less range and length of every section, for reports.

@@ -86,3 +86,9 @@ pub fn verify(graph: &Graph) -> Result<Facts, Fault> {
     guards::check(graph, &mut facts)?;
     Ok(facts)
 }
+
+/// Checks the values of a graph alone: that operands come first and what inference gives. The other tables must have
+/// passed [`verify`] with another graph.
+pub(crate) fn check_values(graph: &Graph) -> Result<(), Fault> {
+    values::check(graph)
+}

@@ -150,11 +150,26 @@ impl Index {
         if low.is_unknown() {
             return (high.plus(&Index::unknown(low.below() / u64::from(n) + 1)), Index::unknown(n.into()));
         }
-        let common = low.terms.iter().map(|term| term.1).chain([low.constant, n]).fold(0, gcd);
-        let by = n / common;
-        let scaled = low.terms.iter().map(|&(atom, times)| (atom, times / common)).collect();
-        let (quotient, rest) = Index { constant: low.constant / common, terms: scaled }.divided(b, by);
-        (high.plus(&quotient), rest.times(common))
+        let (unit, small) = low.small_part(n);
+        let large = low.terms.iter().filter(|(_, times)| times.is_multiple_of(unit));
+        let scaled = large.map(|&(atom, times)| (atom, times / unit)).collect();
+        let (quotient, rest) = Index { constant: low.constant / unit, terms: scaled }.divided(b, n / unit);
+        (high.plus(&quotient), rest.times(unit).plus(&small))
+    }
+
+    /// The largest divisor of `n` that all terms have but those that together stay below it, and these.
+    fn small_part(&self, n: u32) -> (u32, Index) {
+        let mut units: Vec<u32> = self.terms.iter().map(|(_, times)| gcd(n, *times)).collect();
+        units.sort_unstable_by(|a, b| b.cmp(a));
+        for unit in units {
+            let terms = self.terms.iter().filter(|(_, times)| !times.is_multiple_of(unit)).copied().collect();
+            let small = Index { constant: self.constant % unit, terms };
+            if small.below() <= u64::from(unit) {
+                return (unit, small);
+            }
+        }
+        let unit = self.terms.iter().map(|term| term.1).chain([self.constant, n]).fold(0, gcd);
+        (unit, Index::default())
     }
 
     fn divided(&self, b: &Builder, by: u32) -> (Index, Index) {

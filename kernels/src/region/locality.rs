@@ -166,6 +166,10 @@ fn check(graph: &Graph<'_>, v: Value, axes: &[Axis]) -> Result<(), Refusal> {
             }
             Axis::Whole => Ok(()),
         },
+        // Where the parts of a concat meet need not be where tiles do.
+        Op::Concat if !axes[graph.attrs(v)[0] as usize].is_whole() => {
+            Err(Refusal::AxisSplit { value: v, axis: graph.attrs(v)[0] as usize })
+        }
         Op::TopK | Op::SortIds if !last.is_whole() => Err(Refusal::AxisSplit { value: v, axis: axes.len() - 1 }),
         _ => Ok(()),
     }

@@ -117,6 +117,9 @@ pub(super) struct Arguments {
     /// Where the checkpoint is, if it is not where the plan says
     #[arg(long, value_name = "PATH", help_heading = MACHINE)]
     pub(super) model: Option<PathBuf>,
+    /// Check the certificate in the plan first, as `ds4c check` does
+    #[arg(long, help_heading = MACHINE)]
+    pub(super) verify: bool,
     /// Compare the weights with the hash that `ds4c compile --contents` stored; this reads the whole checkpoint
     #[arg(long, help_heading = MACHINE)]
     pub(super) contents: bool,
@@ -174,6 +177,7 @@ impl Arguments {
             ("PLAN", self.plan.is_some(), runs, "one of -p, --tokens, --tokens-file, --bench"),
             ("--model", self.model.is_some(), runs, "a plan that is run"),
             ("--contents", self.contents, runs, "a plan that is run"),
+            ("--verify", self.verify, runs, "a plan that is run"),
             ("--threads", self.threads.is_some(), runs && on_cpu, "a plan that is run on the CPU"),
             ("--isa", self.isa.is_some(), runs && on_cpu, "a plan that is run on the CPU"),
             ("--chat", self.chat, self.prompt.is_some(), "-p"),

@@ -55,6 +55,7 @@ fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
         threads: arguments.threads,
         isa: arguments.isa.as_deref().map(isa).transpose()?,
         contents: arguments.contents,
+        verify: arguments.verify,
     };
     let on_cpu = backend.is_none();
     let plan = arguments.plan.as_deref().unwrap_or(Path::new(""));

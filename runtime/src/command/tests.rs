@@ -109,9 +109,14 @@ fn useful_combinations_are_taken() {
 fn devices_are_listed_without_a_plan() {
     let parse = |line: &[&str]| Arguments::try_parse_from(line).and_then(Arguments::checked);
     assert!(parse(&["ds4-run", "--list-devices", "--json"]).unwrap().json);
-    for without in
-        [&["--model", "m"][..], &["--threads", "2"], &["--isa", "avx2"], &["--contents"], &["--device", "cpu"]]
-    {
+    for without in [
+        &["--model", "m"][..],
+        &["--threads", "2"],
+        &["--isa", "avx2"],
+        &["--contents"],
+        &["--verify"],
+        &["--device", "cpu"],
+    ] {
         let line = [&["ds4-run", "--list-devices"], without].concat();
         assert_eq!(parse(&line).unwrap_err().exit_code(), 2, "{line:?}");
     }

@@ -7,6 +7,7 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::Graph;
 use ds4_ir::plan::contents::{CONTENTS, contents_hash};
 use ds4_ir::plan::{FileRow, Plan, PlanBytes};
+use ds4_ir::rules::Exact;
 use ds4_ir::{Diagnostic, Place};
 use memmap2::Mmap;
 
@@ -29,6 +30,8 @@ pub struct OpenOptions {
     pub isa: Option<Isa>,
     /// Whether the weights are compared with the hash in the plan. This reads all of them.
     pub contents: bool,
+    /// Whether the certificate in the plan is checked.
+    pub verify: bool,
 }
 
 impl Session {
@@ -55,6 +58,9 @@ impl Session {
         let (graph, tables, _) = bytes.verified()?;
         let paths = file_paths(&tables, &model_path(&tables, plan, options.model.as_deref()))?;
         let files = model_files(&tables, &paths)?;
+        if options.verify {
+            bytes.proved(Exact::rules())?;
+        }
         if options.contents {
             check_contents(&tables, &files, &name)?;
         }

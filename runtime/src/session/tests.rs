@@ -86,7 +86,7 @@ impl Files {
         ] {
             tables.set_option(key, value);
         }
-        write_plan(&folder.path().join("plan"), &graph, &tables).unwrap();
+        write_plan(&folder.path().join("plan"), &graph, &tables, None).unwrap();
         Files { folder }
     }
 

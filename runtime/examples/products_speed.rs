@@ -119,7 +119,7 @@ fn rows(isa: Isa) {
 fn team() {
     let Ok(mut team) = Team::new(2) else { return };
     let seconds = time(|| {
-        let _ = team.run(|worker, _| {
+        let _ = team.run(2, |worker, _| {
             black_box(worker);
         });
     });

@@ -1,18 +1,23 @@
-//! A persistent team of threads that run one closure together.
+//! A persistent team of threads that do the tasks of a piece of work together.
 //!
-//! The caller is worker 0. The others spin for a short while after a piece of work, since the next
-//! one usually follows at once, and then park. Giving out work allocates nothing.
+//! The caller is worker 0. The others spin for a short while after a piece of work, since the next one usually follows at
+//! once, and then park. Every worker takes some tasks at a time until none are left, and the caller waits only for those who
+//! have come: a worker whose core does something else holds nobody up. Giving out work allocates nothing.
 
 use std::cell::UnsafeCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, Thread};
 
-/// Looks of a waiting thread before it offers its core to others, and how often it does so before it
-/// parks: about a fifth of a millisecond in all, and little lost where workers share a core.
+/// Looks of a waiting thread before it offers its core to others, and how often it does so before it parks: about a fifth of
+/// a millisecond in all, and little lost where workers share a core.
 const SPINS: u32 = 128;
 const ROUNDS: u32 = 64;
+
+/// How often each worker comes back for tasks, if all are equally fast.
+const SHARES: usize = 3;
 
 /// A worker's closure panicked. The message went to the panic hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,31 +38,56 @@ pub struct Team {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a worker runs: its number, and how many there are.
-type Work = dyn Fn(usize, usize) + Sync;
+/// What a worker runs: its number, and tasks.
+type Work = dyn Fn(usize, Range<usize>) + Sync;
+
+/// A piece of work, as the owner gives it out.
+#[derive(Clone, Copy)]
+struct Piece {
+    work: *const Work,
+    tasks: usize,
+    /// Tasks that a worker takes at a time.
+    grain: usize,
+}
+
+/// All that goes back and forth, in one line of the cache.
+#[repr(align(64))]
+struct Desk {
+    /// The number of the piece of work in the high half, then [`OPEN`], and how many workers are at it. A worker that has
+    /// come in while the desk was open is counted until it leaves.
+    state: AtomicU64,
+    /// Tasks that have been taken.
+    taken: AtomicUsize,
+    /// Written by the owner while nobody is counted and the desk is closed; read by workers that are counted.
+    piece: UnsafeCell<Option<Piece>>,
+}
+
+/// Workers may come in.
+const OPEN: u64 = 1 << 31;
+
+fn number(state: u64) -> u32 {
+    (state >> 32) as u32
+}
+
+fn workers_in(state: u64) -> u64 {
+    state & (OPEN - 1)
+}
 
 struct Shared {
-    /// Counts pieces of work; the last one, to stop, has `stopping` set.
-    generation: AtomicU64,
+    desk: Desk,
     stopping: AtomicBool,
-    /// The work of this generation. Written by the owner while no worker runs, read by workers after
-    /// they saw the generation.
-    work: UnsafeCell<Option<*const Work>>,
-    /// Workers that have not finished this generation.
-    running: AtomicUsize,
     panicked: AtomicBool,
     /// For each worker beyond the caller, whether it is parked or about to be.
     parked: Vec<AtomicBool>,
-    /// The caller, when it parks.
+    /// The caller, for when it parks. Written as the desk's piece is.
     caller: UnsafeCell<Option<Thread>>,
     caller_parked: AtomicBool,
 }
 
-// SAFETY: `work` and `caller` are written only by the owner of the `Team`, which holds `&mut Team`, and
-// only while `running` is 0, so no worker reads them then; publication is by `generation` (release,
-// acquire) and the end of reading by `running` (release, acquire).
+// SAFETY: `piece` and `caller` are written only by the owner of the `Team`, which holds `&mut Team`, and only while no
+// worker is counted and none can come in; publication is by `state` (release, acquire), and so is the end of reading.
 unsafe impl Sync for Shared {}
-// SAFETY: the pointer in `work` is to a `Sync` closure, used only while `run` keeps it alive.
+// SAFETY: the pointer in `piece` is to a `Sync` closure, used only while `run` keeps it alive.
 unsafe impl Send for Shared {}
 
 impl std::fmt::Debug for Shared {
@@ -73,11 +103,10 @@ impl Team {
     /// The system refuses a thread.
     pub fn new(threads: usize) -> std::io::Result<Team> {
         let others = threads.max(1) - 1;
+        let desk = Desk { state: AtomicU64::new(0), taken: AtomicUsize::new(0), piece: UnsafeCell::new(None) };
         let shared = Arc::new(Shared {
-            generation: AtomicU64::new(0),
+            desk,
             stopping: AtomicBool::new(false),
-            work: UnsafeCell::new(None),
-            running: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
             parked: (0..others).map(|_| AtomicBool::new(false)).collect(),
             caller: UnsafeCell::new(None),
@@ -88,8 +117,7 @@ impl Team {
         for worker in 1..=others {
             let shared = Arc::clone(&team.shared);
             let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
-            let workers = others + 1;
-            team.threads.push(thread.spawn(move || shared.serve(worker, workers))?);
+            team.threads.push(thread.spawn(move || shared.serve(worker))?);
         }
         Ok(team)
     }
@@ -99,42 +127,46 @@ impl Team {
         self.shared.parked.len() + 1
     }
 
-    /// Runs `work(worker, workers)` on every worker at once and returns when all have finished.
+    /// Runs `work(worker, tasks)` until each of `tasks` tasks has been done by some worker.
     ///
     /// # Errors
-    /// A worker panicked; the others have finished, and the team may be used again.
-    pub fn run<F: Fn(usize, usize) + Sync>(&mut self, work: F) -> Result<(), WorkerPanicked> {
+    /// A worker panicked; what it had just taken is not done, all else is, and the team may be used again.
+    pub fn run<F: Fn(usize, Range<usize>) + Sync>(&mut self, tasks: usize, work: F) -> Result<(), WorkerPanicked> {
         let workers = self.workers();
-        if workers > 1 {
-            self.publish(&work);
+        let grain = tasks.div_ceil(workers * SHARES).max(1);
+        let share = workers > 1 && tasks > grain;
+        if !share {
+            return catch_unwind(AssertUnwindSafe(|| work(0, 0..tasks))).map_err(|_| WorkerPanicked);
         }
-        let own = catch_unwind(AssertUnwindSafe(|| work(0, workers)));
-        self.shared.wait_for_workers();
-        let others = self.shared.panicked.swap(false, Ordering::Relaxed);
-        match own.is_err() || others {
+        self.publish(tasks, grain, &work);
+        let shared = &*self.shared;
+        let piece = Piece { work: erased(&work), tasks, grain };
+        let own = shared.desk.work(0, piece);
+        shared.close();
+        match shared.panicked.swap(false, Ordering::Relaxed) {
             true => Err(WorkerPanicked),
-            false => Ok(()),
+            false => own,
         }
     }
 
-    /// Gives `work` to the other workers. The caller must wait for them before `work` ends.
-    fn publish<'a>(&mut self, work: &'a (dyn Fn(usize, usize) + Sync + 'a)) {
+    /// Gives `work` to the other workers. The caller must close the desk before `work` ends.
+    fn publish<'a>(&mut self, tasks: usize, grain: usize, work: &'a (dyn Fn(usize, Range<usize>) + Sync + 'a)) {
         let shared = &*self.shared;
-        // SAFETY: only the lifetime changes. `run` returns, or unwinds, only after `wait_for_workers`:
-        // between the two calls it runs nothing but a caught closure.
-        let work = unsafe { std::mem::transmute::<*const (dyn Fn(usize, usize) + Sync + 'a), *const Work>(work) };
-        // SAFETY: no worker runs, so none reads these (see `Sync` above).
+        // SAFETY: the desk is closed and nobody is at it, so nobody reads these (see `Sync` above).
         unsafe {
-            *shared.work.get() = Some(work);
+            *shared.desk.piece.get() = Some(Piece { work: erased(work), tasks, grain });
             *shared.caller.get() = Some(std::thread::current());
         }
-        shared.running.store(self.threads.len(), Ordering::Relaxed);
-        shared.generation.fetch_add(1, Ordering::SeqCst);
-        self.wake();
+        shared.desk.taken.store(0, Ordering::Relaxed);
+        self.next(OPEN);
     }
 
-    /// Unparks the workers that are parked. A worker that parks later sees the new generation first.
-    fn wake(&self) {
+    /// Begins the next piece, with the desk open or not, and wakes all who are parked. A worker that parks later sees the
+    /// new number first.
+    fn next(&self, open: u64) {
+        let state = &self.shared.desk.state;
+        let number = number(state.load(Ordering::Relaxed)).wrapping_add(1);
+        state.store(u64::from(number) << 32 | open, Ordering::SeqCst);
         for (parked, thread) in self.shared.parked.iter().zip(&self.threads) {
             if parked.load(Ordering::SeqCst) {
                 thread.thread().unpark();
@@ -143,11 +175,17 @@ impl Team {
     }
 }
 
+/// The closure without its lifetime: whoever has it is counted, and `run` returns, or unwinds, only after the desk is closed
+/// and nobody is counted.
+fn erased<'a>(work: &'a (dyn Fn(usize, Range<usize>) + Sync + 'a)) -> *const Work {
+    // SAFETY: only the lifetime changes.
+    unsafe { std::mem::transmute::<*const (dyn Fn(usize, Range<usize>) + Sync + 'a), *const Work>(work) }
+}
+
 impl Drop for Team {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
-        self.shared.generation.fetch_add(1, Ordering::SeqCst);
-        self.wake();
+        self.next(0);
         for thread in self.threads.drain(..) {
             // A worker catches panics of its work, so it ends in order.
             let _ = thread.join();
@@ -155,38 +193,57 @@ impl Drop for Team {
     }
 }
 
-impl Shared {
-    /// The life of a worker.
-    fn serve(&self, worker: usize, workers: usize) {
-        let mut seen = 0;
+impl Desk {
+    /// Takes tasks until none are left.
+    fn work(&self, worker: usize, piece: Piece) -> Result<(), WorkerPanicked> {
+        // SAFETY: the caller is the owner, or counted: the closure lives until both have left.
+        let work = unsafe { &*piece.work };
+        let mut outcome = Ok(());
         loop {
-            let parked = &self.parked[worker - 1];
-            wait(parked, || self.generation.load(Ordering::SeqCst) != seen);
-            // The owner waits for every worker, so generations are seen one by one.
-            seen += 1;
-            if self.stopping.load(Ordering::Relaxed) {
-                return;
+            let first = self.taken.fetch_add(piece.grain, Ordering::Relaxed);
+            if first >= piece.tasks {
+                return outcome;
             }
-            self.work(worker, workers);
+            let tasks = first..piece.tasks.min(first + piece.grain);
+            if catch_unwind(AssertUnwindSafe(|| work(worker, tasks))).is_err() {
+                outcome = Err(WorkerPanicked);
+            }
         }
     }
 
-    fn work(&self, worker: usize, workers: usize) {
-        // SAFETY: published before the generation that this worker saw; the closure lives until
-        // `running` is 0, and this worker has not yet counted itself out.
-        let work = unsafe { (*self.work.get()).map(|work| &*work) };
-        // SAFETY: as above; the clone outlives the count.
-        let caller = unsafe { (*self.caller.get()).clone() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(work) = work {
-                work(worker, workers);
+    /// Comes in for piece `seen`: false if the desk is closed, or it is another piece by now.
+    fn enter(&self, seen: u32) -> bool {
+        let may = |state: u64| (number(state) == seen && state & OPEN != 0).then_some(state + 1);
+        self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, may).is_ok()
+    }
+}
+
+impl Shared {
+    /// The life of a worker.
+    fn serve(&self, worker: usize) {
+        let mut seen = 0;
+        loop {
+            let state = &self.desk.state;
+            wait(&self.parked[worker - 1], || number(state.load(Ordering::SeqCst)) != seen);
+            seen = number(state.load(Ordering::SeqCst));
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
             }
-        }));
-        if outcome.is_err() {
+            if self.desk.enter(seen) {
+                self.work(worker);
+            }
+        }
+    }
+
+    /// The part of a worker who is counted.
+    fn work(&self, worker: usize) {
+        // SAFETY: published before the state that let this worker in; the owner writes again only when it has left.
+        let (piece, caller) = unsafe { (*self.desk.piece.get(), (*self.caller.get()).clone()) };
+        if piece.is_some_and(|piece| self.desk.work(worker, piece).is_err()) {
             self.panicked.store(true, Ordering::Relaxed);
         }
-        let last = self.running.fetch_sub(1, Ordering::SeqCst) == 1;
-        if last
+        let left = self.desk.state.fetch_sub(1, Ordering::SeqCst) - 1;
+        if workers_in(left) == 0
             && self.caller_parked.load(Ordering::SeqCst)
             && let Some(caller) = caller
         {
@@ -194,13 +251,15 @@ impl Shared {
         }
     }
 
-    fn wait_for_workers(&self) {
-        wait(&self.caller_parked, || self.running.load(Ordering::SeqCst) == 0);
+    /// Lets nobody in any more and waits until all have left.
+    fn close(&self) {
+        self.desk.state.fetch_and(!OPEN, Ordering::SeqCst);
+        wait(&self.caller_parked, || workers_in(self.desk.state.load(Ordering::SeqCst)) == 0);
     }
 }
 
-/// Waits until `done`: spinning and yielding, then parked with `parked` set. Whoever makes `done`
-/// true then reads `parked`; all of it is sequentially consistent, so one of the two sees the other.
+/// Waits until `done`: spinning and yielding, then parked with `parked` set. Whoever makes `done` true then reads `parked`;
+/// all of it is sequentially consistent, so one of the two sees the other.
 fn wait(parked: &AtomicBool, done: impl Fn() -> bool) {
     for _ in 0..ROUNDS {
         for _ in 0..SPINS {
@@ -221,26 +280,42 @@ fn wait(parked: &AtomicBool, done: impl Fn() -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
-    fn every_worker_runs_each_piece_once() {
+    fn each_task_is_done_once() {
         for threads in [0, 1, 2, 5] {
             let mut team = Team::new(threads).unwrap();
-            let workers = team.workers();
-            assert_eq!(workers, threads.max(1));
-            let counts: Vec<AtomicUsize> = (0..workers).map(|_| AtomicUsize::new(0)).collect();
+            assert_eq!(team.workers(), threads.max(1));
+            let counts: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             for piece in 0..2000 {
-                team.run(|worker, all| {
-                    assert_eq!(all, workers);
-                    counts[worker].fetch_add(1, Ordering::Relaxed);
+                let tasks = piece % 101;
+                team.run(tasks, |worker, range| {
+                    assert!(worker < threads.max(1));
+                    range.for_each(|task| _ = counts[task].fetch_add(1, Ordering::Relaxed));
                 })
                 .unwrap();
                 if piece % 500 == 0 {
-                    std::thread::sleep(std::time::Duration::from_millis(3));
+                    std::thread::sleep(Duration::from_millis(3));
                 }
             }
-            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 2000));
+            let wanted = |task: usize| (0..2000).filter(|piece| piece % 101 > task).count();
+            let done = |task: usize| counts[task].load(Ordering::Relaxed);
+            assert!((0..100).all(|task| done(task) == wanted(task)), "{threads} threads");
         }
+    }
+
+    /// All workers come if a piece takes long enough.
+    #[test]
+    fn workers_share_a_piece() {
+        let mut team = Team::new(3).unwrap();
+        let came: Vec<AtomicBool> = (0..3).map(|_| AtomicBool::new(false)).collect();
+        team.run(100, |worker, _| {
+            came[worker].store(true, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        })
+        .unwrap();
+        assert!(came.iter().all(|came| came.load(Ordering::Relaxed)));
     }
 
     #[test]
@@ -248,13 +323,13 @@ mod tests {
         let mut team = Team::new(3).unwrap();
         for victim in 0..3 {
             let done = AtomicUsize::new(0);
-            let result = team.run(|worker, _| {
-                assert!(worker != victim, "planned");
+            let result = team.run(3, |_, tasks| {
+                assert!(tasks.start != victim, "planned");
                 done.fetch_add(1, Ordering::Relaxed);
             });
             assert_eq!(result, Err(WorkerPanicked));
             assert_eq!(done.load(Ordering::Relaxed), 2);
-            assert_eq!(team.run(|_, _| {}), Ok(()));
+            assert_eq!(team.run(3, |_, _| {}), Ok(()));
         }
     }
 

@@ -9,6 +9,8 @@ use ds4_ir::plan::layout::{layouts, stored_bytes};
 use ds4_ir::plan::{ALIGN, EntryRow, Plan, SlotRow};
 use ds4_ir::{Diagnostic, Place as SourcePlace, Value};
 
+use super::chain::Chain;
+use super::chaining::Chaining;
 use super::extents::Extents;
 use super::kernel::Kernel;
 use super::prepare::Preparation;
@@ -22,9 +24,22 @@ pub(crate) struct Prepared {
     pub(crate) value: Value,
 }
 
+/// A piece of work of a step that nobody watches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// A kernel, by its number.
+    Kernel(usize),
+    /// A chain in place of several kernels.
+    Chain(usize),
+}
+
 /// An entry point made ready.
 pub(crate) struct Program {
+    /// A kernel for each value, in order.
     pub(crate) kernels: Vec<Prepared>,
+    chains: Vec<Chain>,
+    /// The same work in fewer pieces, which leave out what only they would read.
+    pub(crate) work: Vec<Work>,
     pub(crate) extents: Extents,
     /// Slots, those that the executor added included; ascending by value.
     pub(crate) slots: Vec<SlotRow>,
@@ -92,7 +107,19 @@ pub(crate) fn program(
     if let Some((v, _)) = pass.launches()?.first() {
         return Err(unsupported(graph, *v, "it has no memory"));
     }
-    Ok(Program { kernels: pass.kernels, extents: pass.wiring.extents, slots: pass.wiring.slots, _pool: pass.pool })
+    let Pass { mut wiring, mut pool, kernels, .. } = pass;
+    let (work, chains) = Chaining::new(&mut wiring, &mut pool, &kernels).work();
+    Ok(Program { kernels, chains, work, extents: wiring.extents, slots: wiring.slots, _pool: pool })
+}
+
+impl Program {
+    /// The kernel that does a piece of work.
+    pub(crate) fn kernel(&self, work: Work) -> &dyn Kernel {
+        match work {
+            Work::Kernel(i) => &*self.kernels[i].kernel,
+            Work::Chain(i) => &self.chains[i],
+        }
+    }
 }
 
 /// Slots that the plan does not have.

@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 
 use super::access::Ptr;
 use super::entry::{self, Program};
-use super::kernel::{FaultKind, Faults, Scratch, StepView, part};
+use super::kernel::{FaultKind, Faults, Scratch, StepView};
 use super::weights::{Tensor, tensors};
 use super::width::Width;
 use super::wire::Memory;
@@ -20,8 +20,9 @@ use crate::cpu::team::Team;
 use crate::reader::readers;
 use crate::reader::{Observer, View, anonymous};
 
-/// Launches that take less than this stay on the calling thread.
-const SHARED_NANOSECONDS: usize = 50_000;
+/// Work that takes less than this stays on the calling thread: some ten lines of memory go from core to core and back for
+/// what is shared, each in a fifth of a microsecond where the cores share little.
+const SHARED_NANOSECONDS: usize = 20_000;
 
 /// Bytes of a checkpoint file, mapped or owned.
 pub type FileBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
@@ -117,9 +118,9 @@ impl Executor {
         self.isa
     }
 
-    /// Kernels of an entry point.
+    /// Pieces of work of a step at an entry point.
     pub fn kernel_count(&self, entry: usize) -> usize {
-        self.programs[entry].kernels.len()
+        self.programs[entry].work.len()
     }
 
     /// Runs a step at entry point `entry` of the plan; `after(value, executor's memory)` is called behind each
@@ -149,8 +150,8 @@ impl Executor {
         let pool = Pool { scratches: &self.scratches, share_above: self.share_above };
         match after {
             None => {
-                for prepared in &program.kernels {
-                    run_kernel(&*prepared.kernel, &view, &mut self.team, pool)?;
+                for &work in &program.work {
+                    run_kernel(program.kernel(work), &view, &mut self.team, pool)?;
                 }
             }
             Some(after) => {
@@ -230,15 +231,12 @@ fn run_kernel(
         kernel.run(view, scratch, 0..size.tasks);
         return Ok(());
     }
-    let work = |worker: usize, workers: usize| {
-        let tasks = part(size.tasks, worker, workers);
-        if !tasks.is_empty() {
-            // SAFETY: each worker has its own scratch.
-            let scratch = unsafe { &mut *scratches[worker].0.get() };
-            kernel.run(view, scratch, tasks);
-        }
+    let work = |worker: usize, tasks| {
+        // SAFETY: each worker has its own scratch.
+        let scratch = unsafe { &mut *scratches[worker].0.get() };
+        kernel.run(view, scratch, tasks);
     };
-    team.run(work).map_err(|_| {
+    team.run(size.tasks, work).map_err(|_| {
         Diagnostic::new(codes::WORKER_FAILED, "a thread of the executor failed")
             .help("its message is above; this is a fault of ours, please report it")
     })

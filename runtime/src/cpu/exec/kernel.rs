@@ -137,9 +137,3 @@ pub(crate) fn grown<T: Clone + Default>(buffer: &mut Vec<T>, len: usize) -> &mut
     }
     &mut buffer[..len]
 }
-
-/// Splits `tasks` over workers: the part of worker `worker`.
-#[inline]
-pub(crate) fn part(tasks: usize, worker: usize, workers: usize) -> Range<usize> {
-    tasks * worker / workers..tasks * (worker + 1) / workers
-}

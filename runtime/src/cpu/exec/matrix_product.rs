@@ -10,7 +10,7 @@ use super::kernel::{FaultKind, Kernel, MASKED, Scratch, Size, StepView, grown};
 use super::map::scatter;
 use super::nest::Nest;
 use super::weights::Tensor;
-use crate::cpu::products::{F32Columns, Matrix, Out, Q8Columns, product_f32, product_q8};
+use crate::cpu::products::{F32Columns, Matrix, Out, Q8Columns, product_f32, product_q8, sum_codes};
 
 /// Rows of a task.
 const BLOCK: usize = 32;
@@ -68,7 +68,10 @@ impl Kernel for MatrixProduct {
             true => blocks,
             false => items * blocks,
         };
-        let speed = if self.scales.is_some() { 16 } else { 8 };
+        let speed = match (self.scales, step.tensors[self.tensor].format) {
+            (Some(_), Format::Q8_0) => 40,
+            _ => 12,
+        };
         Size { tasks, nanoseconds: items * columns * rows * self.k / speed }
     }
 
@@ -351,10 +354,8 @@ impl Run<'_> {
             }
         };
         let sums = grown(&mut buffers.sums, columns * len / 16);
-        if matches!(self.tensor.format, Format::Q2_K | Format::Q4_K) {
-            for (sum, codes) in sums.iter_mut().zip(codes.as_chunks::<16>().0) {
-                *sum = codes.iter().map(|&c| i16::from(c)).sum();
-            }
+        if matches!(self.tensor.format, Format::Q8_0 | Format::Q2_K | Format::Q4_K) {
+            sum_codes(self.step.isa, codes, sums);
         }
         Q8Columns { codes, scales, sums, len, columns }
     }

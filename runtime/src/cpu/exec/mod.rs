@@ -15,10 +15,14 @@
 //! sums            trees over leaves in memory                      -> reduce, row_product
 //! map reduce matrix_product row_product rows quantise choose moves the kernels
 //! prepare         from values to kernels
+//! chain           small values that follow each other as one program; chain_builder makes it, chaining says of which
 //! entry, executor programs of the entry points, and running them
 //! ```
 
 mod access;
+mod chain;
+mod chain_builder;
+mod chaining;
 mod choose;
 mod entry;
 mod executor;

@@ -242,7 +242,8 @@ impl Preparation<'_, '_> {
         let Base::Weight(tensor) = w.base else {
             return Err("what is widened is no weight".to_string().into());
         };
-        let (mut out, place) = self.words(v)?;
+        let mut out = self.wiring.written(v)?;
+        let place = out.words().ok_or_else(|| format!("{v} is not made of words"))?;
         let mut axes = self.wiring.axes(v);
         let (Some(k), Some(out_k)) = (axes.pop(), out.strides.pop()) else {
             return Err("a weight without axes".to_string().into());

@@ -9,10 +9,13 @@ use super::extents::Ext;
 use super::kernel::{Kernel, MASKED, Scratch, Size, StepView, grown};
 use super::nest::Nest;
 use super::sums::{self, ABSENT};
-use super::width::Task;
+use super::width::{Permute, Task};
 
 /// Elements that are reduced side by side.
 const STRIP: usize = 64;
+
+/// Rows whose sums wait for each other less than for themselves.
+const TOGETHER: usize = 8;
 
 /// What is done with the leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +83,7 @@ struct Run<'a> {
 
 impl Task for Run<'_> {
     #[inline(always)]
-    fn run(mut self) {
+    fn run<P: Permute>(mut self, _permute: P) {
         let r = self.reduce;
         let values = self.step.values;
         let per_row = self.n.div_ceil(STRIP);
@@ -90,7 +93,20 @@ impl Task for Run<'_> {
         let (x, out) = (r.x.at(values), r.out.at(values));
         let mask = r.mask.as_ref().map(|m| m.at(values).cast_const());
         let mut strip = self.tasks.start % per_row;
-        for _ in self.tasks.clone() {
+        let mut tasks = self.tasks.clone();
+        while tasks.len() >= TOGETHER && self.in_sequence() {
+            let (mut from, mut masks, mut to) = ([x; TOGETHER], [None; TOGETHER], [out; TOGETHER]);
+            for row in 0..TOGETHER {
+                from[row] = x.wrapping_add(offsets[0]);
+                to[row] = out.wrapping_add(offsets[1]);
+                masks[row] = mask.map(|m| m.wrapping_add(offsets[2]));
+                walk.advance(&mut offsets);
+            }
+            // SAFETY: as below.
+            unsafe { self.rows(from, masks, to) };
+            tasks.start += TOGETHER;
+        }
+        for _ in tasks {
             let start = strip * STRIP;
             let x = x.wrapping_add(offsets[0] + start);
             let out = out.wrapping_add(offsets[1] + start);
@@ -116,6 +132,29 @@ impl Run<'_> {
     unsafe fn present(&self, mask: Option<*const u32>, u: usize) -> bool {
         // SAFETY: the caller's promise for leaf `u`.
         mask.is_none_or(|m| unsafe { *m.add(u * self.reduce.mask_stride) } != MASKED)
+    }
+
+    /// Whether each element is a sum of one leaf after the other.
+    fn in_sequence(&self) -> bool {
+        !self.reduce.across && matches!(self.reduce.rule, Rule::Sum(Tree::Seq | Tree::Free))
+    }
+
+    /// Elements of several rows, each a sum in sequence.
+    #[inline(always)]
+    unsafe fn rows(&self, x: [*mut u32; TOGETHER], masks: [Option<*const u32>; TOGETHER], out: [*mut u32; TOGETHER]) {
+        let stride = self.reduce.stride;
+        let mut sums = [ABSENT; TOGETHER];
+        for u in 0..self.leaves {
+            for row in 0..TOGETHER {
+                // SAFETY: the caller's promise: all leaves of all rows can be read.
+                let (leaf, there) = unsafe { (f32::from_bits(*x[row].add(u * stride)), self.present(masks[row], u)) };
+                sums[row] += if there { leaf } else { ABSENT };
+            }
+        }
+        for row in 0..TOGETHER {
+            // SAFETY: the caller's promise: no other task writes these.
+            unsafe { *out[row] = sums[row].to_bits() };
+        }
     }
 
     /// One element of the result.
@@ -149,6 +188,11 @@ impl Run<'_> {
                 }
                 Rule::Max if stride == 1 && mask.is_none() => {
                     largest(std::slice::from_raw_parts(x.cast::<f32>(), leaves)).to_bits()
+                }
+                Rule::Max if stride == 1 && self.reduce.mask_stride == 1 => {
+                    let leaves_of = std::slice::from_raw_parts(x.cast::<f32>(), leaves);
+                    let ids = mask.map_or(&[][..], |mask| std::slice::from_raw_parts(mask, leaves));
+                    largest_present(leaves_of, ids).to_bits()
                 }
                 Rule::Max => (0..leaves)
                     .filter(|&u| self.present(mask, u))
@@ -246,15 +290,37 @@ fn halve(acc: &mut [[u32; STRIP]], width: usize) {
 #[inline(always)]
 fn largest(leaves: &[f32]) -> f32 {
     let (whole, rest) = leaves.as_chunks::<16>();
-    let mut most = f32::NEG_INFINITY;
-    if !whole.is_empty() {
-        let mut lanes = [f32::NEG_INFINITY; 16];
-        for chunk in whole {
-            for lane in 0..16 {
-                lanes[lane] = numerics::max(lanes[lane], chunk[lane]);
-            }
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for chunk in whole {
+        for lane in 0..16 {
+            lanes[lane] = numerics::max(lanes[lane], chunk[lane]);
         }
-        most = lanes.into_iter().fold(most, numerics::max);
     }
-    rest.iter().fold(most, |most, &x| numerics::max(most, x))
+    rest.iter().fold(largest_lane(lanes), |most, &x| numerics::max(most, x))
+}
+
+/// The largest of the leaves whose ids are not masked.
+#[inline(always)]
+fn largest_present(leaves: &[f32], ids: &[u32]) -> f32 {
+    let present = |x: f32, id: u32| if id == MASKED { f32::NEG_INFINITY } else { x };
+    let (whole, rest) = leaves.as_chunks::<16>();
+    let (whole_ids, rest_ids) = ids.as_chunks::<16>();
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for (chunk, ids) in whole.iter().zip(whole_ids) {
+        for lane in 0..16 {
+            lanes[lane] = numerics::max(lanes[lane], present(chunk[lane], ids[lane]));
+        }
+    }
+    let rest = rest.iter().zip(rest_ids);
+    rest.fold(largest_lane(lanes), |most, (&x, &id)| numerics::max(most, present(x, id)))
+}
+
+#[inline(always)]
+fn largest_lane(mut lanes: [f32; 16]) -> f32 {
+    for half in [8, 4, 2, 1] {
+        for lane in 0..half {
+            lanes[lane] = numerics::max(lanes[lane], lanes[lane + half]);
+        }
+    }
+    lanes[0]
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use ds4_ir::scalar::{BodyRow, ScalarRow, operands, param_of, reachable};
 use ds4_ir::{ScalarOp, numerics};
 
-use super::width::Task;
+use super::width::{Permute, Task};
 
 /// Elements of a chunk.
 pub(crate) const CHUNK: usize = 256;
@@ -49,20 +49,22 @@ impl ConstantPool {
 /// An instruction. Registers: inputs, then constants, then temporaries, then the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instruction {
-    op: ScalarOp,
-    to: u16,
-    args: [u16; 3],
+    pub(crate) op: ScalarOp,
+    pub(crate) to: u16,
+    /// Operands; 0 where the operation takes fewer.
+    pub(crate) args: [u16; 3],
 }
 
 /// A body as instructions.
 pub(crate) struct Program {
     /// Number of inputs.
     pub(crate) inputs: usize,
-    /// Chunks of the constants.
+    /// Chunks of the constants, and their words.
     pub(crate) constants: Vec<super::access::Ptr>,
+    pub(crate) words: Vec<u32>,
     /// Temporaries.
     pub(crate) temporaries: usize,
-    instructions: Vec<Instruction>,
+    pub(crate) instructions: Vec<Instruction>,
     /// About 64ths of a nanosecond for one element.
     pub(crate) cost: usize,
 }
@@ -88,6 +90,7 @@ impl Program {
         let program = Program {
             inputs,
             constants: constants.collect(),
+            words: builder.constants.iter().map(|&p| pool.blocks[p][0]).collect(),
             temporaries: builder.temporaries,
             cost: builder.list.iter().map(|i| cost(i.op)).sum::<usize>() + 8,
             instructions: builder.list,
@@ -220,16 +223,18 @@ pub(crate) struct RunProgram<'a> {
 
 impl Task for RunProgram<'_> {
     #[inline(always)]
-    fn run(self) {
+    fn run<P: Permute>(self, _permute: P) {
         let [middle, _] = PIECES;
         for i in &self.program.instructions {
+            let args = i.args.map(|a| self.pointers[usize::from(a)].cast_const());
+            let to = self.pointers[usize::from(i.to)];
             // SAFETY: the map that made the pointers has that many elements behind each; the result's register is
             // none of the operands'.
             unsafe {
                 match self.elements {
-                    CHUNK => execute::<CHUNK>(i, self.pointers),
-                    n if n == middle => execute::<64>(i, self.pointers),
-                    _ => execute::<16>(i, self.pointers),
+                    CHUNK => execute::<CHUNK>(i.op, to, args),
+                    n if n == middle => execute::<64>(i.op, to, args),
+                    _ => execute::<16>(i.op, to, args),
                 }
             }
         }
@@ -257,18 +262,18 @@ fn select<const N: usize>(to: &mut [u32; N], [c, a, b]: [&[u32; N]; 3]) {
     }
 }
 
-/// One instruction over `N` elements.
+/// One operation over `N` elements. It reads as many operands as its signature has.
 ///
 /// # Safety
-/// Every register's pointer has that many elements; the result's may be written and is none of the operands'.
+/// The result and each operand have that many elements; the result may be written and is none of the operands.
 #[inline(always)]
-unsafe fn execute<const N: usize>(i: &Instruction, pointers: &[*mut u32]) {
+pub(crate) unsafe fn execute<const N: usize>(op: ScalarOp, to: *mut u32, args: [*const u32; 3]) {
     use ScalarOp::*;
     // SAFETY: this function's contract.
-    let register = |r: u16| unsafe { &*pointers[usize::from(r)].cast::<[u32; N]>() };
+    let register = |arg: *const u32| unsafe { &*arg.cast::<[u32; N]>() };
     // SAFETY: this function's contract.
-    let to = unsafe { &mut *pointers[usize::from(i.to)].cast::<[u32; N]>() };
-    let a = register(i.args[0]);
+    let to = unsafe { &mut *to.cast::<[u32; N]>() };
+    let a = register(args[0]);
     macro_rules! float1 {
         ($f:expr) => {
             unary(to, a, |x| $f(f32::from_bits(x)).to_bits())
@@ -276,12 +281,12 @@ unsafe fn execute<const N: usize>(i: &Instruction, pointers: &[*mut u32]) {
     }
     macro_rules! float2 {
         ($f:expr) => {
-            binary(to, a, register(i.args[1]), |x, y| $f(f32::from_bits(x), f32::from_bits(y)).to_bits())
+            binary(to, a, register(args[1]), |x, y| $f(f32::from_bits(x), f32::from_bits(y)).to_bits())
         };
     }
     macro_rules! int2 {
         ($f:expr) => {
-            binary(to, a, register(i.args[1]), |x, y| $f(x as i32, y as i32) as u32)
+            binary(to, a, register(args[1]), |x, y| $f(x as i32, y as i32) as u32)
         };
     }
     macro_rules! word1 {
@@ -291,10 +296,10 @@ unsafe fn execute<const N: usize>(i: &Instruction, pointers: &[*mut u32]) {
     }
     macro_rules! word2 {
         ($f:expr) => {
-            binary(to, a, register(i.args[1]), $f)
+            binary(to, a, register(args[1]), $f)
         };
     }
-    match i.op {
+    match op {
         Param | F32 | I32 | FromBits => word1!(|x| x),
         Add => float2!(|x: f32, y: f32| x + y),
         Sub => float2!(|x: f32, y: f32| x - y),
@@ -318,7 +323,7 @@ unsafe fn execute<const N: usize>(i: &Instruction, pointers: &[*mut u32]) {
         RoundBf16 => float1!(numerics::round_to_bf16),
         RoundE4m3 => float1!(numerics::round_to_e4m3),
         RoundE2m1 => float1!(numerics::round_to_e2m1),
-        SelectF32 | SelectI => select(to, [a, register(i.args[1]), register(i.args[2])]),
+        SelectF32 | SelectI => select(to, [a, register(args[1]), register(args[2])]),
         FloatOf => word1!(|x| (x as i32 as f32).to_bits()),
         ToBits => float1!(numerics::canonical),
         AddI => word2!(u32::wrapping_add),

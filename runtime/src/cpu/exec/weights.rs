@@ -58,6 +58,13 @@ pub(crate) fn tensors(graph: &Graph<'_>, plan: &Plan<'_>, files: &[&[u8]]) -> Ve
 }
 
 impl Tensor {
+    /// The elements, if they lie together as words: f32 in one part.
+    pub(crate) fn words(&self) -> Option<Ptr> {
+        let &[(data, _)] = &self.parts[..] else { return None };
+        let is_aligned = data.0.cast::<u32>().is_aligned();
+        (self.format == Format::F32 && is_aligned).then_some(data)
+    }
+
     /// Rows from `first` that are one matrix: at most `count`, within a part and with whole rows of scales.
     ///
     /// Gives the matrix and how many rows it has.

@@ -38,6 +38,10 @@ impl From<String> for Refusal {
     }
 }
 
+fn without_memory() -> Refusal {
+    Refusal::Unsupported("an operand has no memory".into())
+}
+
 /// Tables to resolve operands with.
 pub(crate) struct Wiring<'a> {
     pub(crate) graph: &'a Graph<'a>,
@@ -90,26 +94,45 @@ impl Wiring<'_> {
         }
     }
 
-    fn direct(&mut self, root: Root, layout: &Layout) -> Result<Access, Refusal> {
-        let none = Refusal::Unsupported("an operand has no memory".into());
-        let shifts = |extents: &mut Extents, by: usize| {
-            let shifts = layout.shifts.iter();
-            shifts.map(|&(d, s)| (extents.dim(self.graph, d, self.bounds), s / by)).collect::<Vec<_>>()
+    /// Where a value is written: in its slot, whether or not it is read there.
+    pub(crate) fn written(&mut self, v: Value) -> Result<Access, Refusal> {
+        let layout = self.layouts[v.0 as usize].clone().ok_or(Refusal::Store(v))?;
+        let access = match layout.root {
+            Root::Slot(owner) => self.in_slot(owner, &layout)?,
+            root => self.direct(root, &layout)?,
         };
-        let (base, len, by) = match root {
-            Root::Slot(owner) => {
-                let slot = *self.slot(owner).ok_or(none)?;
-                let start = self.memory.arena.0.wrapping_add(slot.offset as usize);
-                let count: usize = self.largest(owner).iter().product();
-                let base = match self.graph.ty(owner) {
-                    Type::Q8 => {
-                        let scales = start.wrapping_add(q8_scales_at(count));
-                        Base::Q8(Ptr(start), Ptr(scales))
-                    }
-                    _ => Base::Words(Ptr(start)),
-                };
-                (base, count, 1)
+        self.check(v, &access)?;
+        Ok(access)
+    }
+
+    /// The words of the checkpoint that a value consists of: a tensor that is widened without a change.
+    pub(crate) fn in_checkpoint(&self, v: Value) -> Option<Ptr> {
+        let &[arg] = self.graph.args(v) else { return None };
+        let is_widened = self.graph.op(v) == Op::Widen && self.graph.op(arg) == Op::Weight;
+        is_widened.then(|| self.memory.tensors[self.graph.attrs(arg)[0] as usize].words())?
+    }
+
+    /// Access to a slot as the plan has it.
+    fn in_slot(&mut self, owner: Value, layout: &Layout) -> Result<Access, Refusal> {
+        let slot = *self.slot(owner).ok_or_else(without_memory)?;
+        let start = self.memory.arena.0.wrapping_add(slot.offset as usize);
+        let count: usize = self.largest(owner).iter().product();
+        let base = match self.graph.ty(owner) {
+            Type::Q8 => {
+                let scales = start.wrapping_add(q8_scales_at(count));
+                Base::Q8(Ptr(start), Ptr(scales))
             }
+            _ => Base::Words(Ptr(start)),
+        };
+        Ok(self.within(base, count, 1, layout))
+    }
+
+    fn direct(&mut self, root: Root, layout: &Layout) -> Result<Access, Refusal> {
+        let (base, len, by) = match root {
+            Root::Slot(owner) => match self.in_checkpoint(owner) {
+                Some(words) => (Base::Words(words), self.largest(owner).iter().product(), 1),
+                None => return self.in_slot(owner, layout),
+            },
             Root::Constant(constant) => {
                 let words = self.graph.constants[constant.0 as usize].words;
                 let start = self.memory.constants.0.cast::<u32>();
@@ -126,14 +149,18 @@ impl Wiring<'_> {
                 let cols = tensor.cols.max(1);
                 (Base::Weight(weight.0 as usize), tensor.rows, cols)
             }
-            Root::Gather(_) => return Err(none),
+            Root::Gather(_) => return Err(without_memory()),
         };
+        Ok(self.within(base, len, by, layout))
+    }
+
+    /// The place of a layout in memory whose elements it counts `by` at a time.
+    fn within(&mut self, base: Base, len: usize, by: usize, layout: &Layout) -> Access {
         // The last axis of a weight stays as it is; the strides of the others count rows.
         let strides = layout.strides.iter().map(|s| s / by).collect();
-        let mut extents = std::mem::take(&mut self.extents);
-        let shifts = shifts(&mut extents, by);
-        self.extents = extents;
-        Ok(Access { base, len, offset: layout.offset / by, strides, shifts, ids: None })
+        let shifts = layout.shifts.iter();
+        let shifts = shifts.map(|&(d, s)| (self.extents.dim(self.graph, d, self.bounds), s / by)).collect();
+        Access { base, len, offset: layout.offset / by, strides, shifts, ids: None }
     }
 
     /// What one step along each axis of a gather's result means: elements of the source, and ids.

@@ -14,7 +14,7 @@ use super::matrix::Row;
 /// Up to [`LEAVES`] leaves of a row. Only the fields that a format uses are filled.
 #[repr(align(64))]
 pub(super) struct Chunk {
-    /// Codes of 32 elements a leaf; for `q8_0` the row's own bytes serve instead.
+    /// Codes of 32 elements a leaf.
     pub(super) codes: [i8; 32 * LEAVES],
     /// What multiplies the integer sum.
     pub(super) factors: [i32; LEAVES],
@@ -42,21 +42,12 @@ impl Chunk {
     #[inline(always)]
     pub(super) fn fill<L: Level>(&mut self, level: L, format: Format, row: &Row, first: usize, count: usize) {
         match format {
-            Format::Q8_0 => self.q8_0(level, blocks::<34>(row, first, count)),
             Format::Q2_K => self.q2_k(level, blocks::<84>(row, first / 8, count / 8)),
             Format::Q4_K => self.q4_k(level, blocks::<144>(row, first / 8, count / 8)),
             Format::IQ2_XXS => self.iq2_xxs(level, blocks::<66>(row, first / 8, count / 8)),
             Format::MXFP4 => self.mxfp4(level, blocks::<17>(row, first, count)),
             Format::Fp4 => self.fp4(level, row, first, count),
             _ => panic!("{} takes no q8 activations", format.name()),
-        }
-    }
-
-    /// Only the scales: the codes are read from the row, 34 bytes apart.
-    #[inline(always)]
-    fn q8_0<L: Level>(&mut self, level: L, blocks: &[[u8; 34]]) {
-        for (block, scale) in blocks.iter().zip(&mut self.scales) {
-            *scale = level.widen_half(u16::from_le_bytes([block[0], block[1]]));
         }
     }
 

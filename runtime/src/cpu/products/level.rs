@@ -4,8 +4,21 @@
 
 use ds4_ir::formats::small::E2M1_DOUBLED;
 
+use super::tree::{ABSENT, halve_first};
+
 /// Leaves of a chunk: one row's blocks are handled this many at a time, one leaf per lane.
 pub(super) const LEAVES: usize = 32;
+
+/// A column of q8 activations.
+#[derive(Clone, Copy)]
+pub(super) struct Column<'a> {
+    /// 32 codes a leaf.
+    pub(super) codes: &'a [i8],
+    /// A scale a leaf.
+    pub(super) scales: &'a [f32],
+    /// Sums of 16 codes each: two a leaf.
+    pub(super) sums: &'a [i16],
+}
 
 /// The operations of an instruction-set level.
 ///
@@ -19,6 +32,25 @@ pub(super) trait Level: Copy {
 
     /// Reads a vector.
     fn load(self, values: &[f32; 16]) -> Self::Vector;
+
+    /// Sixteen little-endian f32.
+    #[inline(always)]
+    fn load_f32(self, bytes: &[u8; 64]) -> Self::Vector {
+        self.load(&std::array::from_fn(|i| f32::from_le_bytes(std::array::from_fn(|j| bytes[4 * i + j]))))
+    }
+
+    /// Sixteen little-endian binary16, widened.
+    #[inline(always)]
+    fn load_f16(self, bytes: &[u8; 32]) -> Self::Vector {
+        let halves: [u16; 16] = std::array::from_fn(|i| u16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]]));
+        self.load(&halves.map(widen_f16))
+    }
+
+    /// Sixteen little-endian bfloat16, widened.
+    #[inline(always)]
+    fn load_bf16(self, bytes: &[u8; 32]) -> Self::Vector {
+        self.load(&std::array::from_fn(|i| f32::from_le_bytes([0, 0, bytes[2 * i], bytes[2 * i + 1]])))
+    }
 
     /// Writes a vector.
     fn store(self, vector: Self::Vector, values: &mut [f32; 16]);
@@ -38,12 +70,32 @@ pub(super) trait Level: Copy {
     /// The sum of the elements by halving: `l += l + 8`, then 4, 2, 1.
     fn halve(self, vector: Self::Vector) -> f32;
 
-    /// `sums[k]` = sum over `i` of `weights[stride * k + i] * codes[32 * k + i]`, for each whole block
-    /// `k` of `codes` (at most [`LEAVES`]); weights may be -128, codes are -127 to 127.
+    /// `sums[k]` = sum over `i` of `weights[32 * k + i] * codes[32 * k + i]`, for each whole block `k` of `codes` (at
+    /// most [`LEAVES`]); weights may be -128, codes are -127 to 127.
     #[inline(always)]
-    fn dots(self, weights: &[i8], stride: usize, codes: &[i8], sums: &mut [i32; LEAVES]) {
+    fn dots(self, weights: &[i8], codes: &[i8], sums: &mut [i32; LEAVES]) {
         for (k, codes) in codes.chunks_exact(32).enumerate() {
-            sums[k] = dot_32(&weights[stride * k..][..32], codes);
+            sums[k] = dot_32(&weights[32 * k..][..32], codes);
+        }
+    }
+
+    /// The product of a `q8_0` row with a column: `lanes(32)` over the leaves, one a block. There is at least one.
+    #[inline(always)]
+    fn q8_0_row(self, blocks: &[[u8; 34]], x: Column) -> f32 {
+        let mut lanes = [ABSENT; LEAVES];
+        for (u, block) in blocks.iter().enumerate() {
+            let d = self.widen_half(u16::from_le_bytes([block[0], block[1]]));
+            let sum = dot_32(bytemuck::cast_slice(&block[2..]), &x.codes[32 * u..][..32]);
+            lanes[u % LEAVES] += sum as f32 * (d * x.scales[u]);
+        }
+        halve_first(self, &lanes, blocks.len())
+    }
+
+    /// Sums of 16 codes each.
+    #[inline(always)]
+    fn sum_codes(self, codes: &[[i8; 16]], sums: &mut [i16]) {
+        for (sum, codes) in sums.iter_mut().zip(codes) {
+            *sum = codes.iter().map(|&code| i16::from(code)).sum();
         }
     }
 

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use ds4_ir::Format;
 
+use super::level::Column;
+
 /// A stored matrix: rows of blocks, each row contracted with a column of activations.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
@@ -81,6 +83,18 @@ pub struct Q8Columns<'a> {
     pub len: usize,
     /// Columns.
     pub columns: usize,
+}
+
+impl<'a> Q8Columns<'a> {
+    /// Leaves `first .. first + count` of all columns, which follow each other.
+    #[inline(always)]
+    pub(super) fn leaves(&self, first: usize, count: usize) -> Column<'a> {
+        Column {
+            codes: &self.codes[32 * first..][..32 * count],
+            scales: &self.scales[first..][..count],
+            sums: &self.sums[2 * first..][..2 * count],
+        }
+    }
 }
 
 /// Columns of f32 activations.

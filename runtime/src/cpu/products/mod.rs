@@ -37,7 +37,7 @@ mod x86;
 pub use isa::Isa;
 pub use matrix::{F32Columns, Matrix, Out, OutRows, Q8Columns};
 pub use product_f32::product_f32;
-pub use product_q8::product_q8;
+pub use product_q8::{product_q8, sum_codes};
 pub use quantise::quantise_q8;
 pub use rows::{add_scaled_row, dot_row, dot_rows, weighted_rows};
 

@@ -1,6 +1,6 @@
 //! Products of rows of any format with f32 activations: one leaf, `mul(w, x)`, per element.
 
-use ds4_ir::Tree;
+use ds4_ir::{Format, Tree};
 
 use super::decode::{PIECE, decode};
 use super::isa::{Isa, Kernel};
@@ -19,6 +19,31 @@ pub fn product_f32(isa: Isa, matrix: &Matrix, x: F32Columns, tree: Tree, out: &m
         assert!(matrix.scale_block_cols > 0, "a scale has elements");
     }
     isa.run(ProductF32 { matrix, x, tree, out });
+}
+
+/// A format whose elements are numbers, 16 of them in `BYTES`.
+trait Numbers<const BYTES: usize> {
+    fn load<L: Level>(level: L, bytes: &[u8; BYTES]) -> L::Vector;
+}
+
+/// Declares formats with the operation that loads them.
+macro_rules! numbers {
+    ($($name:ident, $bytes:literal, $load:ident;)*) => {$(
+        struct $name;
+
+        impl Numbers<$bytes> for $name {
+            #[inline(always)]
+            fn load<L: Level>(level: L, bytes: &[u8; $bytes]) -> L::Vector {
+                level.$load(bytes)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    F32s, 64, load_f32;
+    F16s, 32, load_f16;
+    BF16s, 32, load_bf16;
 }
 
 struct ProductF32<'a, 'b, 'c> {
@@ -53,9 +78,16 @@ impl ProductF32<'_, '_, '_> {
     /// All rows with up to `T` columns, in `16 * R` lanes.
     #[inline(always)]
     fn rows<L: Level, const R: usize, const T: usize>(&mut self, level: L, first: usize, columns: usize) {
+        match (T, self.matrix.format) {
+            (1, Format::F32) => return self.direct::<L, R, 64, F32s>(level, first),
+            (1, Format::F16) => return self.direct::<L, R, 32, F16s>(level, first),
+            (1, Format::BF16) => return self.direct::<L, R, 32, BF16s>(level, first),
+            _ => {}
+        }
+        let mut values = [0.0; PIECE];
         for r in self.out.range() {
             let mut lanes = [absent_lanes::<L, R>(level); T];
-            self.pieces(level, r, |start, w| {
+            self.pieces(level, r, &mut values, |start, w| {
                 for (t, lanes) in lanes[..columns].iter_mut().enumerate() {
                     *lanes = add_to_lanes(level, *lanes, w, &self.column(first + t)[start..]);
                 }
@@ -66,11 +98,47 @@ impl ProductF32<'_, '_, '_> {
         }
     }
 
+    /// All rows with one column, in `16 * R` lanes, of a format whose elements are numbers: 16 of them, in `BYTES`, go
+    /// from memory to a vector.
+    #[inline(always)]
+    fn direct<L: Level, const R: usize, const BYTES: usize, N: Numbers<BYTES>>(&mut self, level: L, column: usize) {
+        let (x, last_x) = self.x.column(column, self.matrix.cols).as_chunks::<16>();
+        // Products that are absent: -0.0 times 1.
+        let (mut absent, mut ones) = ([ABSENT; 16], [1.0; 16]);
+        ones[..last_x.len()].copy_from_slice(last_x);
+        for r in self.out.range() {
+            let (w, last_w) = self.matrix.row(r).data.as_chunks::<BYTES>();
+            let mut lanes = absent_lanes::<L, R>(level);
+            let rounds = w.chunks_exact(R).zip(x.chunks_exact(R));
+            for (w, x) in rounds {
+                for i in 0..R {
+                    lanes[i] = level.add(lanes[i], level.mul(N::load(level, &w[i]), level.load(&x[i])));
+                }
+            }
+            let done = w.len() / R * R;
+            for i in 0..R {
+                if done + i < w.len() {
+                    let product = level.mul(N::load(level, &w[done + i]), level.load(&x[done + i]));
+                    lanes[i] = level.add(lanes[i], product);
+                } else if done + i == w.len() && !last_x.is_empty() {
+                    let mut bytes = [0; BYTES];
+                    bytes[..last_w.len()].copy_from_slice(last_w);
+                    let mut wide = [0.0; 16];
+                    level.store(N::load(level, &bytes), &mut wide);
+                    absent[..last_x.len()].copy_from_slice(&wide[..last_x.len()]);
+                    lanes[i] = level.add(lanes[i], level.mul(level.load(&absent), level.load(&ones)));
+                }
+            }
+            self.out.set(r, column, halve(level, lanes));
+        }
+    }
+
     #[inline(always)]
     fn rows_in_sequence<L: Level>(&mut self, level: L, first: usize, columns: usize) {
+        let mut values = [0.0; PIECE];
         for r in self.out.range() {
             let mut sums = [ABSENT; TILE];
-            self.pieces(level, r, |start, w| {
+            self.pieces(level, r, &mut values, |start, w| {
                 for (t, sum) in sums[..columns].iter_mut().enumerate() {
                     *sum = add_in_sequence(*sum, w, &self.column(first + t)[start..]);
                 }
@@ -87,9 +155,8 @@ impl ProductF32<'_, '_, '_> {
 
     /// Decodes row `r` piece by piece and gives each, with its first element, to `visit`.
     #[inline(always)]
-    fn pieces<L: Level>(&self, level: L, r: usize, mut visit: impl FnMut(usize, &[f32])) {
+    fn pieces<L: Level>(&self, level: L, r: usize, values: &mut [f32; PIECE], mut visit: impl FnMut(usize, &[f32])) {
         let row = self.matrix.row(r);
-        let mut values = [0.0; PIECE];
         let mut start = 0;
         while start < self.matrix.cols {
             let values = &mut values[..PIECE.min(self.matrix.cols - start)];

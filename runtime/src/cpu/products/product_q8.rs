@@ -4,12 +4,14 @@ use ds4_ir::Format;
 
 use super::codes::Chunk;
 use super::isa::{Isa, Kernel};
-use super::level::{LEAVES, Level};
+use super::level::{Column, LEAVES, Level};
 use super::matrix::{Matrix, OutRows, Q8Columns, Row};
 use super::tree::{ABSENT, halve_first};
 
 /// Columns that share one reading of a row.
 const TILE: usize = 8;
+/// Rows that are read for one column after the other.
+const ROWS: usize = 16;
 
 /// Writes, for every row of `out` and every column of `x`, the product of the matrix row with the
 /// column: leaves by the contract's q8 formulas, the tree always `lanes(32)`.
@@ -27,6 +29,26 @@ pub fn product_q8(isa: Isa, matrix: &Matrix, x: Q8Columns, out: &mut OutRows) {
     isa.run(ProductQ8 { matrix, x, out });
 }
 
+/// Writes the sums of 16 codes each, which the columns of a product have beside their codes.
+pub fn sum_codes(isa: Isa, codes: &[i8], sums: &mut [i16]) {
+    assert_eq!(codes.len(), 16 * sums.len(), "one sum per 16 codes");
+    isa.run(SumCodes { codes, sums });
+}
+
+struct SumCodes<'a> {
+    codes: &'a [i8],
+    sums: &'a mut [i16],
+}
+
+impl Kernel for SumCodes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, level: L) {
+        level.sum_codes(self.codes.as_chunks::<16>().0, self.sums);
+    }
+}
+
 struct ProductQ8<'a, 'b, 'c> {
     matrix: &'a Matrix<'a>,
     x: Q8Columns<'a>,
@@ -38,6 +60,9 @@ impl Kernel for ProductQ8<'_, '_, '_> {
 
     #[inline(always)]
     fn run<L: Level>(self, level: L) {
+        if self.matrix.format == Format::Q8_0 {
+            return self.q8_0(level);
+        }
         let mut chunk = Chunk::new();
         let mut first = 0;
         while first < self.x.columns {
@@ -64,6 +89,25 @@ impl Kernel for ProductQ8<'_, '_, '_> {
     }
 }
 
+impl ProductQ8<'_, '_, '_> {
+    /// Blocks that hold one leaf and its scale need no chunk.
+    #[inline(always)]
+    fn q8_0<L: Level>(self, level: L) {
+        let (leaves, stride) = (self.x.len / 32, self.matrix.row_stride);
+        let rows = self.out.range();
+        for start in rows.clone().step_by(ROWS) {
+            for t in 0..self.x.columns {
+                let column = self.x.leaves(t * leaves, leaves);
+                for r in start..rows.end.min(start + ROWS) {
+                    let (blocks, _) = self.matrix.data[r * stride..][..34 * leaves].as_chunks::<34>();
+                    let value = if leaves == 0 { ABSENT } else { level.q8_0_row(blocks, column) };
+                    self.out.set(r, t, value);
+                }
+            }
+        }
+    }
+}
+
 /// The products of one row with columns `first .. first + columns`, at most `T`.
 #[inline(always)]
 fn row_by_columns<L: Level, const T: usize>(
@@ -82,21 +126,10 @@ fn row_by_columns<L: Level, const T: usize>(
         let count = LEAVES.min(leaves - start);
         chunk.fill(level, format, row, start, count);
         for (t, lanes) in lanes[..columns].iter_mut().enumerate() {
-            let leaf = (first + t) * leaves + start;
-            let piece = Piece {
-                codes: &x.codes[32 * leaf..][..32 * count],
-                scales: &x.scales[leaf..][..count],
-                sums: &x.sums[2 * leaf..][..2 * count],
-            };
+            let x = x.leaves((first + t) * leaves + start, count);
             match format {
-                Format::Q8_0 => {
-                    let bytes = bytemuck::cast_slice(&row.data[34 * start + 2..]);
-                    add_leaves::<L, false>(level, chunk, bytes, 34, piece, lanes);
-                }
-                Format::Q2_K | Format::Q4_K => {
-                    add_leaves::<L, true>(level, chunk, &chunk.codes, 32, piece, lanes);
-                }
-                _ => add_leaves::<L, false>(level, chunk, &chunk.codes, 32, piece, lanes),
+                Format::Q2_K | Format::Q4_K => add_leaves::<L, true>(level, chunk, x, lanes),
+                _ => add_leaves::<L, false>(level, chunk, x, lanes),
             }
         }
         start += count;
@@ -108,26 +141,11 @@ fn row_by_columns<L: Level, const T: usize>(
     values
 }
 
-/// The activations of up to [`LEAVES`] leaves.
-#[derive(Clone, Copy)]
-struct Piece<'a> {
-    codes: &'a [i8],
-    scales: &'a [f32],
-    sums: &'a [i16],
-}
-
 /// Adds one leaf to each lane that has one.
 #[inline(always)]
-fn add_leaves<L: Level, const MINIMA: bool>(
-    level: L,
-    chunk: &Chunk,
-    weights: &[i8],
-    stride: usize,
-    x: Piece,
-    lanes: &mut [f32; LEAVES],
-) {
+fn add_leaves<L: Level, const MINIMA: bool>(level: L, chunk: &Chunk, x: Column, lanes: &mut [f32; LEAVES]) {
     let mut sums = [0; LEAVES];
-    level.dots(weights, stride, x.codes, &mut sums);
+    level.dots(&chunk.codes, x.codes, &mut sums);
     let count = x.scales.len();
     let mut group = 0;
     while group + 4 <= count {
@@ -142,7 +160,7 @@ fn add_leaves<L: Level, const MINIMA: bool>(
 }
 
 #[inline(always)]
-fn leaf<const MINIMA: bool>(chunk: &Chunk, k: usize, sum: i32, x: Piece) -> f32 {
+fn leaf<const MINIMA: bool>(chunk: &Chunk, k: usize, sum: i32, x: Column) -> f32 {
     let high = (sum * chunk.factors[k]) as f32 * (chunk.scales[k] * x.scales[k]);
     if !MINIMA {
         return high;

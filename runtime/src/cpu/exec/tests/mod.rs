@@ -1,5 +1,6 @@
 //! Small graphs, executed and evaluated: the same bits at every level and number of threads.
 
+mod chains;
 mod lists;
 pub(crate) mod maps;
 mod products;
@@ -12,15 +13,17 @@ use std::sync::Arc;
 use ds4_ir::eval::{Data, Evaluator, States, Tensor, WeightSource};
 use ds4_ir::formats::WeightRow;
 use ds4_ir::graph::{Graph, GraphTables, Value, Weight};
-use ds4_ir::plan::layout::stored_bytes;
+use ds4_ir::plan::launches::lifetimes;
+use ds4_ir::plan::layout::{layouts, stored_bytes};
 use ds4_ir::plan::tables::{
     Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, RegionRow, StatePlaceRow, WeightPlaceRow,
 };
-use ds4_ir::plan::{SlotRow, check};
+use ds4_ir::plan::{Layout, Root, SlotRow, check};
 use ds4_ir::{Bounds, Builder, Format, Run, Step, Type};
 
 use super::{Executor, FileBytes};
 use crate::cpu::products::Isa;
+use crate::reader::{Observer, View};
 pub(crate) use lists::{Lists, Storing};
 
 /// A plain generator (xorshift).
@@ -175,7 +178,7 @@ pub(crate) fn bounds(context: u32, columns: u32) -> Bounds {
     Bounds { context, columns, outputs: columns }
 }
 
-/// The trivial plan: every stored value has its own memory.
+/// The plan of a way of storing values; some have as little memory as they need, else every stored value has its own.
 pub(crate) fn plan(
     graph: &Graph<'_>,
     checkpoint: &Checkpoint,
@@ -183,7 +186,40 @@ pub(crate) fn plan(
     columns: u32,
     storing: Storing,
 ) -> PlanTables {
-    plan_of(graph, checkpoint, bounds(context, columns), Lists::of(graph, bounds(context, columns), storing))
+    let bounds = bounds(context, columns);
+    let mut plan = plan_of(graph, checkpoint, bounds, Lists::of(graph, bounds, storing));
+    if matches!(storing, Storing::Absorbed | Storing::Regions(2 | 3)) {
+        share_memory(graph, bounds, &mut plan);
+    }
+    plan
+}
+
+/// Places the slots again, by first fit over their lives; named values live to the end, as they are looked at there.
+fn share_memory(graph: &Graph<'_>, bounds: Bounds, plan: &mut PlanTables) {
+    let layouts = layouts(graph, bounds, &plan.slots);
+    let view = plan.view();
+    let mut lives = lifetimes(graph, &view.lists(&view.entries[0]), &plan.slots, &layouts).unwrap();
+    for row in graph.named {
+        if let Some(Layout { root: Root::Slot(root), .. }) = &layouts[row.value.0 as usize] {
+            lives[plan.slots.binary_search_by_key(root, |slot| slot.value).unwrap()].1 = usize::MAX;
+        }
+    }
+    let mut order: Vec<usize> = (0..plan.slots.len()).collect();
+    order.sort_by_key(|&i| lives[i].0);
+    let mut placed: Vec<usize> = Vec::new();
+    for i in order {
+        let size = |slot: &SlotRow| (slot.bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
+        let mut taken: Vec<(u64, u64)> = placed
+            .iter()
+            .filter(|&&other| lives[other].1 >= lives[i].0)
+            .map(|&other| (plan.slots[other].offset, plan.slots[other].offset + size(&plan.slots[other])))
+            .collect();
+        taken.sort();
+        let bytes = size(&plan.slots[i]);
+        plan.slots[i].offset =
+            taken.iter().fold(0, |at, &(start, end)| if start >= at + bytes { at } else { at.max(end) });
+        placed.push(i);
+    }
 }
 
 /// The plan of these launches: every value with a slot has its own memory.
@@ -282,7 +318,17 @@ impl Case {
             let step = Step { position, columns, outputs: columns.min(2) };
             let tokens: Vec<u32> = (0..columns).map(|c| (position + 3 * c) % 5).collect();
             let results = evaluator.step(&mut states, step, &tokens, &wanted).unwrap();
-            executor.run(&graph, 0, step, &tokens, None).unwrap();
+            // Every other step is watched, which does without chains.
+            let mut stored: Vec<Value> = Vec::new();
+            let mut watch = |v, _: View<'_>| stored.push(v);
+            let observer: Option<&mut Observer<'_>> = if at % 2 == 1 { Some(&mut watch) } else { None };
+            executor.run(&graph, 0, step, &tokens, observer).unwrap();
+            if at % 2 == 1 {
+                // A concat is stored operand by operand.
+                stored.dedup();
+                let times = |slot: &SlotRow| stored.iter().filter(|v| **v == slot.value).count();
+                assert!(plan.slots.iter().all(|slot| times(slot) == 1), "every value with a slot is stored once");
+            }
             let place = format!("step {at}, {what}, {}, {threads} threads", isa.name());
             for (row, tensor) in graph.named.iter().zip(&results) {
                 let found = executor.value_words(&graph, &plan, 0, row.value, step);

@@ -3,7 +3,7 @@
 use ds4_ir::{Builder, Format, ScalarOp, Type};
 
 use super::Case;
-use super::maps::{floats, ints, masked, unary};
+use super::maps::{binary, floats, ints, masked, unary};
 
 #[test]
 fn weights_are_widened() {
@@ -21,6 +21,33 @@ fn weights_are_widened() {
         b.output(&format!("{}.rows", format.name()), rows);
     }
     Case::new(b, 64, 5).check(&[1, 5]);
+}
+
+/// Nobody but other values reads these, so the executor need not store them.
+#[test]
+fn widened_weights_are_read_where_they_lie() {
+    for format in [Format::F32, Format::F16, Format::BF16, Format::Q8_0] {
+        let mut b = Builder::new();
+        let (t, one, n) = (b.columns(), b.n(1), b.n(64));
+        let tokens = b.tokens();
+        let w = b.add_weight("rows", Type::weight(format), &[9, 64]);
+        let w = b.weight(w);
+        let scale = b.add_weight("scale", Type::weight(format), &[64]);
+        let scale = b.weight(scale);
+        let wide = b.widen(w);
+        let rows = b.gather(0, 0, wide, tokens);
+        let scale = b.widen(scale);
+        let scale = b.reshape(scale, &[one, n]);
+        let scale = b.broadcast(scale, &[t, n]);
+        let scaled = binary(&mut b, ScalarOp::Mul, rows, scale);
+        let part = b.cut(scaled, 1, 4, 3);
+        let part = unary(&mut b, ScalarOp::Neg, part);
+        for (name, v) in [("scaled", scaled), ("part", part)] {
+            b.tap(name, v);
+            b.output(name, v);
+        }
+        Case::new(b, 64, 5).check(&[1, 5, 2]);
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::level::{LEAVES, Level};
+use super::super::level::{Column, LEAVES, Level};
+use super::q8_0::{self, Multiply};
 
 /// The level; a value promises that AVX2 and F16C are there.
 #[derive(Clone, Copy)]
@@ -45,6 +46,30 @@ impl Level for Avx2 {
     }
 
     #[inline(always)]
+    fn load_f32(self, bytes: &[u8; 64]) -> [__m256; 2] {
+        let start = bytes.as_ptr().cast::<f32>();
+        // SAFETY: the loads read the 64 bytes; `self` promises AVX.
+        unsafe { [_mm256_loadu_ps(start), _mm256_loadu_ps(start.add(8))] }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, bytes: &[u8; 32]) -> [__m256; 2] {
+        let start = bytes.as_ptr().cast::<__m128i>();
+        // SAFETY: the loads read the 32 bytes; `self` promises F16C and AVX.
+        unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(start)), _mm256_cvtph_ps(_mm_loadu_si128(start.add(1)))] }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, bytes: &[u8; 32]) -> [__m256; 2] {
+        let start = bytes.as_ptr().cast::<__m128i>();
+        // SAFETY: the loads read the 32 bytes; `self` promises AVX2.
+        unsafe {
+            let halves = [_mm_loadu_si128(start), _mm_loadu_si128(start.add(1))];
+            halves.map(|eight| _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(eight))))
+        }
+    }
+
+    #[inline(always)]
     fn store(self, vector: [__m256; 2], values: &mut [f32; 16]) {
         let start = values.as_mut_ptr();
         // SAFETY: the stores fill the 16 values; `self` promises AVX.
@@ -81,9 +106,15 @@ impl Level for Avx2 {
     }
 
     #[inline(always)]
-    fn dots(self, weights: &[i8], stride: usize, codes: &[i8], sums: &mut [i32; LEAVES]) {
+    fn dots(self, weights: &[i8], codes: &[i8], sums: &mut [i32; LEAVES]) {
         // SAFETY: `self` promises AVX2.
-        unsafe { dots(weights, stride, codes, sums, multiply_add) }
+        unsafe { dots(weights, codes, sums, multiply_add) }
+    }
+
+    #[inline(always)]
+    fn q8_0_row(self, blocks: &[[u8; 34]], x: Column) -> f32 {
+        // SAFETY: `self` promises AVX2 and F16C.
+        unsafe { q8_0::row::<Avx2>(blocks, x) }
     }
 
     #[inline(always)]
@@ -102,6 +133,19 @@ impl Level for Avx2 {
     fn widen_f16(self, halves: &[u16; 8]) -> [f32; 8] {
         // SAFETY: `self` promises F16C and AVX.
         unsafe { widen_f16(halves) }
+    }
+}
+
+impl Multiply for Avx2 {
+    #[inline(always)]
+    unsafe fn multiply(weights: __m256i, codes: __m256i) -> __m256i {
+        // SAFETY: the caller has AVX2.
+        unsafe { multiply_add(weights, codes) }
+    }
+
+    #[inline(always)]
+    unsafe fn correct(sums: __m256i, _halves: __m256i) -> __m256i {
+        sums
     }
 }
 
@@ -150,19 +194,18 @@ unsafe fn multiply_add(weights: __m256i, codes: __m256i) -> __m256i {
 #[inline(always)]
 pub(super) unsafe fn dots(
     weights: &[i8],
-    stride: usize,
     codes: &[i8],
     sums: &mut [i32; LEAVES],
     multiply: unsafe fn(__m256i, __m256i) -> __m256i,
 ) {
     let count = codes.len() / 32;
     assert!(count <= LEAVES, "a chunk has 32 leaves");
-    assert!(count == 0 || weights.len() >= stride * (count - 1) + 32, "a weight per code");
-    // SAFETY: block `k < count` reads 32 bytes at `stride * k` and at `32 * k`, inside the slices by the
+    assert!(weights.len() >= 32 * count, "a weight per code");
+    // SAFETY: block `k < count` reads 32 bytes at `32 * k`, inside the slices by the
     // assertions; sums `k .. k + 4` are written for `k + 4 <= count <= 32`. AVX2 is the caller's promise.
     unsafe {
         let block = |k: usize| {
-            let w = _mm256_loadu_si256(weights.as_ptr().add(stride * k).cast());
+            let w = _mm256_loadu_si256(weights.as_ptr().add(32 * k).cast());
             let x = _mm256_loadu_si256(codes.as_ptr().add(32 * k).cast());
             multiply(w, x)
         };
@@ -182,7 +225,7 @@ pub(super) unsafe fn dots(
 
 /// The sums of the eight elements of each of four vectors.
 #[inline(always)]
-unsafe fn add_across(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m128i {
+pub(super) unsafe fn add_across(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m128i {
     // SAFETY: the caller has AVX2.
     unsafe {
         let ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));

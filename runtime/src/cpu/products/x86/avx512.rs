@@ -2,8 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::level::{LEAVES, Level};
+use super::super::level::{Column, LEAVES, Level};
 use super::avx2;
+use super::q8_0::{self, Multiply};
 
 /// The level; a value promises AVX-512 F, BW, DQ, VL and VNNI on top of AVX2 and F16C.
 #[derive(Clone, Copy)]
@@ -45,6 +46,27 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
+    fn load_f32(self, bytes: &[u8; 64]) -> __m512 {
+        // SAFETY: the load reads the 64 bytes; `self` promises AVX-512 F.
+        unsafe { _mm512_loadu_ps(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, bytes: &[u8; 32]) -> __m512 {
+        // SAFETY: the load reads the 32 bytes; `self` promises AVX-512 F.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(bytes.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, bytes: &[u8; 32]) -> __m512 {
+        // SAFETY: the load reads the 32 bytes; `self` promises AVX-512 F.
+        unsafe {
+            let halves = _mm512_cvtepu16_epi32(_mm256_loadu_si256(bytes.as_ptr().cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(halves))
+        }
+    }
+
+    #[inline(always)]
     fn store(self, vector: __m512, values: &mut [f32; 16]) {
         // SAFETY: the store fills the 16 values; `self` promises AVX-512 F.
         unsafe { _mm512_storeu_ps(values.as_mut_ptr(), vector) }
@@ -79,9 +101,21 @@ impl Level for Avx512 {
     }
 
     #[inline(always)]
-    fn dots(self, weights: &[i8], stride: usize, codes: &[i8], sums: &mut [i32; LEAVES]) {
+    fn dots(self, weights: &[i8], codes: &[i8], sums: &mut [i32; LEAVES]) {
         // SAFETY: `self` promises AVX2, AVX-512 VL and VNNI.
-        unsafe { avx2::dots(weights, stride, codes, sums, multiply_add) }
+        unsafe { avx2::dots(weights, codes, sums, multiply_add) }
+    }
+
+    #[inline(always)]
+    fn q8_0_row(self, blocks: &[[u8; 34]], x: Column) -> f32 {
+        // SAFETY: `self` promises AVX2, F16C, AVX-512 VL and VNNI.
+        unsafe { q8_0::row::<Avx512>(blocks, x) }
+    }
+
+    #[inline(always)]
+    fn sum_codes(self, codes: &[[i8; 16]], sums: &mut [i16]) {
+        // SAFETY: `self` promises AVX-512 VL and VNNI.
+        unsafe { sum_codes(codes, sums) }
     }
 
     #[inline(always)]
@@ -110,5 +144,45 @@ unsafe fn multiply_add(weights: __m256i, codes: __m256i) -> __m256i {
     unsafe {
         let signed = _mm256_sign_epi8(codes, weights);
         _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_abs_epi8(weights), signed)
+    }
+}
+
+impl Multiply for Avx512 {
+    /// Of weights that are 128 larger: as unsigned bytes they need no magnitude and no sign.
+    #[inline(always)]
+    unsafe fn multiply(weights: __m256i, codes: __m256i) -> __m256i {
+        // SAFETY: the caller has AVX-512 VL and VNNI.
+        unsafe {
+            let raised = _mm256_xor_si256(weights, _mm256_set1_epi8(-128));
+            _mm256_dpbusd_epi32(_mm256_setzero_si256(), raised, codes)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn correct(sums: __m256i, halves: __m256i) -> __m256i {
+        // SAFETY: the caller has AVX2.
+        unsafe { _mm256_sub_epi32(sums, _mm256_madd_epi16(halves, _mm256_set1_epi16(128))) }
+    }
+}
+
+/// [`Level::sum_codes`], four sums at a time.
+#[inline(always)]
+unsafe fn sum_codes(codes: &[[i8; 16]], sums: &mut [i16]) {
+    let (four, rest) = codes.as_chunks::<4>();
+    let (four_sums, rest_sums) = sums.as_chunks_mut::<4>();
+    for (codes, sums) in four.iter().zip(four_sums) {
+        // SAFETY: the load reads the 64 codes; the caller has AVX-512 VL and VNNI.
+        unsafe {
+            let codes = _mm512_loadu_si512(codes.as_ptr().cast());
+            let fours = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), codes);
+            let pairs = _mm512_add_epi32(fours, _mm512_shuffle_epi32::<0b10_11_00_01>(fours));
+            let all = _mm512_add_epi32(pairs, _mm512_shuffle_epi32::<0b01_00_11_10>(pairs));
+            let each = _mm512_maskz_compress_epi32(0x1111, all);
+            let narrow = _mm_cvtepi32_epi16(_mm512_castsi512_si128(each));
+            _mm_storel_epi64(sums.as_mut_ptr().cast(), narrow);
+        }
+    }
+    for (sum, codes) in rest_sums.iter_mut().zip(rest) {
+        *sum = codes.iter().map(|&code| i16::from(code)).sum();
     }
 }

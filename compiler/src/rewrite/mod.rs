@@ -1,10 +1,10 @@
 //! The value stratum: laws that change terms, from the table of [`ds4_ir::rules`], with a certificate.
 //!
-//! A graph is cut into blocks where few values cross ([`blocks`]); names play no part. In each block
-//! rules make terms equal until nothing changes or a cap is met ([`search`]), the cheapest terms are chosen with shared
-//! values counted once ([`extract`]), and egg's explanation of why they are equal becomes lemmas ([`explain`]).
-//! Bodies of maps have a stratum of their own ([`bodies`]). The chosen terms are a new graph in the order of the source
-//! ([`rebuild`]). What the certificate claims is checked before the graph is given away.
+//! A graph is cut into blocks where few values cross (`blocks`); names play no part. In each block
+//! rules make terms equal until nothing changes or a cap is met (`search`), the cheapest terms are chosen with shared
+//! values counted once (`extract`), and egg's explanation of why they are equal becomes lemmas (`explain`).
+//! Bodies of maps have a stratum of their own (`bodies`). The chosen terms are a new graph in the order of the source
+//! (`rebuild`). What the certificate claims is checked before the graph is given away.
 //!
 //! Everything goes by ids in ascending order; no clock decides anything.
 

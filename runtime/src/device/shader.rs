@@ -82,7 +82,7 @@ fn lower_with(
 ) -> Result<Shader, Diagnostic> {
     for (what, most, found) in sizes(wgsl) {
         if found > most {
-            return Err(malformed(name, wgsl, None).wanted(format!("at most {most} {what}"), format!("{found}")));
+            return Err(malformed(name, wgsl, None).wanted(format!("at most {most} {what}"), format!("{found} {what}")));
         }
     }
     let module = naga::front::wgsl::parse_str(wgsl).map_err(|error| {

@@ -94,9 +94,9 @@ impl Shared {
                 .iter()
                 .map(|row| (row.values.of(&plan.region_values).to_vec(), row.tiles.of(&plan.region_tiles).to_vec()))
                 .collect();
-            let made = match (self.limits, &regions[..]) {
-                (None, _) => unfused(&scene, &regions, widest)?,
-                (Some(limits), _) => fused(&scene, &regions, limits, &mut stored)?,
+            let made = match self.limits {
+                None => unfused(&scene, &regions, widest)?,
+                Some(limits) => fused(&scene, &regions, limits, &mut stored)?,
             };
             let dispatches: Vec<DispatchRow> =
                 made.into_iter().map(|kernel| self.dispatch(plan, kernel, &name)).collect();
@@ -160,7 +160,7 @@ fn fused(
         return Ok(made);
     }
     let anchor = regions.last().and_then(|(values, _)| values.last()).copied().unwrap_or(Value(0));
-    let name = made.iter().map(|kernel| kernel.name.clone()).next_back().unwrap_or_default();
+    let name = made.last().map(|kernel| kernel.name.clone()).unwrap_or_default();
     side_by_side(&name, made).map(|kernel| vec![kernel]).map_err(|apart| no_kernel(graph, anchor, &apart))
 }
 
@@ -287,5 +287,7 @@ fn no_kernel(graph: &Graph<'_>, v: Value, why: &dyn std::fmt::Display) -> Diagno
     Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("devices have no kernel for a `{}`", graph.op(v).name()))
         .at(Place::item("the graph", format!("{v} in `{path}`")))
         .wanted("a value that the schedules take", why)
-        .help("give a smaller --prefill or --context, or compile for the CPU alone with --target none")
+        .help(
+            "give a smaller --prefill or --context, leave out --fuse, or compile for the CPU alone with --target none",
+        )
 }

@@ -4,14 +4,17 @@
 
 use std::path::Path;
 
-use ds4_compiler::assemble::{compile, remembered_path};
+use ds4_compiler::assemble::{Compiled, compile, remembered_path};
 use ds4_compiler::frame::Form;
+use ds4_compiler::fuse::Profile;
 use ds4_golden::aligned::Aligned;
 use ds4_golden::run::Source;
 use ds4_ir::Run;
-use ds4_ir::plan::file::plan_bytes;
+use ds4_ir::diagnostic::codes;
+use ds4_ir::plan::file::{certified_bytes, plan_bytes};
 use ds4_ir::plan::tables::PlanTables;
 use ds4_ir::plan::{ExtentRow, PlanBytes};
+use ds4_ir::rules::Exact;
 use ds4_kernels::Target;
 
 fn bytes_of(path: &str, targets: &[Target]) -> Vec<u8> {
@@ -45,6 +48,31 @@ fn compiling_twice_gives_the_same_bytes() {
         let plan = PlanBytes::open(Aligned::new(&a), "p.ds4plan").unwrap();
         plan.verified().unwrap();
     }
+}
+
+/// A fused plan, too, is the same bytes twice; its certificate is accepted, refused with one reason changed, and missed where it
+/// was taken away.
+#[test]
+fn certificates_are_checked_with_their_plan() {
+    let source = Source::open("oracle/tiny-r").unwrap();
+    let profile = Profile::find("generic").unwrap();
+    let form = Form { targets: &[Target::Wgsl], fusion: Some(&profile) };
+    let compiled = || compile(&source.checkpoint, &source.model, &source.options(|_| ()), "m", &form).unwrap();
+    let Compiled { graph, plan, certificate } = compiled();
+    let certificate = certificate.unwrap();
+    let bytes = certified_bytes(&graph, &plan, Some(&certificate));
+    let again = compiled();
+    assert!(bytes == certified_bytes(&again.graph, &again.plan, again.certificate.as_ref()));
+
+    let proved = |bytes: &[u8]| PlanBytes::open(Aligned::new(bytes), "p.ds4plan").unwrap().proved(Exact::rules());
+    let report = proved(&bytes).unwrap().unwrap();
+    assert!(report.uses.values().sum::<usize>() > 0, "nothing was rewritten");
+    let missing = proved(&plan_bytes(&graph, &plan)).unwrap_err();
+    assert_eq!(missing.code, codes::CERTIFICATE_REFUSED, "{missing}");
+    let mut changed = certificate;
+    changed.value_lemmas.iter_mut().for_each(|lemma| lemma.b = lemma.a);
+    let refused = proved(&certified_bytes(&graph, &plan, Some(&changed))).unwrap_err();
+    assert_eq!(refused.code, codes::CERTIFICATE_REFUSED, "{refused}");
 }
 
 /// Contexts in which blocks of tokens never, just, or sometimes complete.

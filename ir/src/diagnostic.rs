@@ -84,6 +84,7 @@ codes! {
     PLAN_CONTRACT = 403: "a plan obeys another numeric contract";
     PLAN_DAMAGED = 404: "a plan is damaged";
     KERNEL_UNKNOWN = 405: "a plan has no such kernel";
+    REGION_UNKNOWN = 406: "a plan has no such region or value";
     CERTIFICATE_REFUSED = 420: "a certificate does not prove its graph";
 
     MODEL_CHANGED = 601: "the plan was made for another model";

@@ -15,7 +15,8 @@
 //! - [`text`]: printing and parsing (`docs/ir.md`).
 //!
 //! # Invariants
-//! - Ids are dense; operands have lower ids than users; id order is schedule order.
+//! - Ids are dense; operands have lower ids than users. The evaluator goes by ids; a plan may launch in any order that
+//!   [`plan::launches`] accepts.
 //! - Equal operations on equal operands are one id.
 //! - No device, no thread, no command line, no name of a model's construct.
 //!

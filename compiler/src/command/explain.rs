@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::report::size;
 use super::{EntryName, open_plan};
-use crate::fuse::{Answer, Profile, why_not};
+use crate::fuse::{Profile, why_not};
 use crate::schedule::schedule;
 
 const EXAMPLES: &str = "\
@@ -77,23 +77,24 @@ impl Explain {
         let file = self.plan.display().to_string();
         let value = |name: &String| report.value(name).ok_or_else(|| unknown(&file, name));
         let (a, b) = (value(&pair[0])?, value(&pair[1])?);
-        let name = self.profile.as_deref().or(report.plan.option("fusion")).filter(|&name| name != "off");
-        let profile = Profile::find(name.unwrap_or("generic"))?;
-        let answer = why_not(&report.graph, report.bounds, &profile, a, b);
-        Ok(if self.json {
-            format!("{:#}\n", json!({ "a": a.0, "b": b.0, "answer": answer.text() }))
-        } else {
-            answer_text(a, b, &answer)
+        let fusion = report.plan.option("fusion").filter(|&name| name != "off").ok_or_else(|| {
+            Diagnostic::new(codes::OPTION_NO_EFFECT, "nothing was joined in this plan, so nothing was refused")
+                .at(Place::file(&file))
+                .wanted("a plan of `ds4c compile --fuse exact`", "a plan compiled without fusion")
+                .help("compile the model with `--fuse exact`")
+        })?;
+        let profile = Profile::find(self.profile.as_deref().unwrap_or(fusion))?;
+        let lists = report.plan.lists(report.entry);
+        let answer = why_not(&report.graph, report.bounds, &profile, &lists, [a, b]).text();
+        Ok(match self.json {
+            true => format!("{:#}\n", json!({ "a": a.0, "b": b.0, "answer": answer })),
+            false => format!("{a} and {b}: {answer}\n"),
         })
     }
 }
 
-fn answer_text(a: Value, b: Value, answer: &Answer) -> String {
-    format!("{a} and {b}: {}\n", answer.text())
-}
-
 fn unknown(file: &str, name: &str) -> Diagnostic {
-    Diagnostic::new(codes::KERNEL_UNKNOWN, "the plan has no such region or value at this entry point")
+    Diagnostic::new(codes::REGION_UNKNOWN, "the plan has no such region or value at this entry point")
         .at(Place::file(file))
         .wanted("a region such as 12.0, or a value that a launch computes", name)
         .help("see the regions with `ds4c explain PLAN`")

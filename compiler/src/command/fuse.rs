@@ -7,7 +7,10 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::text::shape_text;
 use ds4_ir::{Bounds, Diagnostic, Place};
+use serde_json::json;
 
+use crate::fuse::path::Declined;
+use crate::fuse::regions::Planned;
 use crate::fuse::{Found, Launch, Profile, fuse};
 
 /// Arguments of `ds4c fuse`.
@@ -25,6 +28,9 @@ pub struct Fuse {
     /// Most tokens of a sequence
     #[arg(long, value_name = "N", default_value_t = 4096)]
     context: u32,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Fuse {
@@ -53,8 +59,30 @@ impl Fuse {
                 .help("see the operations in the documentation of `ds4_ir::op`")
         })?;
         let found = fuse(&graph.view(), bounds, &profile, &[]);
-        super::print(&launches_text(&graph.view(), &found))
+        super::print(&match self.json {
+            true => launches_json(&found),
+            false => launches_text(&graph.view(), &found),
+        })
     }
+}
+
+fn launches_json(found: &Found) -> String {
+    let region = |region: &Planned| {
+        json!({
+            "values": region.values.iter().map(|v| v.0).collect::<Vec<_>>(),
+            "tiles": region.tiles,
+            "workgroups": region.cost.workgroups,
+        })
+    };
+    let launch = |launch: &Launch| json!({ "microseconds": launch.time, "regions": launch.regions.iter().map(region).collect::<Vec<_>>() });
+    let declined = |set: &Declined| json!({ "values": set.nodes.iter().map(|v| v.0).collect::<Vec<_>>(), "why": set.why.to_string() });
+    let report = json!({
+        "launches": found.launches.iter().map(launch).collect::<Vec<_>>(),
+        "tried": found.tried,
+        "repeated": found.repeated,
+        "declined": found.declined.iter().map(declined).collect::<Vec<_>>(),
+    });
+    format!("{report:#}\n")
 }
 
 /// The launches with their values.
@@ -63,6 +91,8 @@ fn launches_text(graph: &Graph<'_>, found: &Found) -> String {
     for (i, launch) in found.launches.iter().enumerate() {
         text += &launch_text(graph, i, launch);
     }
+    let (tried, repeated, declined) = (found.tried, found.repeated, found.declined.len());
+    text += &format!("sets of values tried: {tried}, of them {repeated} like an earlier one and {declined} declined\n");
     text + &format!("{} launches\n", found.launches.len())
 }
 

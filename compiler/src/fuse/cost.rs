@@ -15,6 +15,8 @@ use super::terms::term_numbers;
 /// Elements up to which a value's step is computed in registers.
 const SMALL: f64 = 64.0;
 
+/// How much faster than memory the bytes of all workgroups come together: most of them are read by several, from caches.
+const CACHED: f64 = 8.0;
 /// What work counts for beside its time, so that of two equal times the one with less work is taken.
 const REPEATED_WORK: f64 = 0.05;
 /// What the code of a region counts for, as a part of the time of one workgroup.
@@ -175,10 +177,9 @@ impl<'a> Scene<'a> {
             code += time;
             bytes += cost.bytes * cost.workgroups;
         }
-        // Workgroups that do the same again are not free, even side by side: they take power, caches and code.
-        // Workgroups that read the same bytes find them in caches: only single readers pay the memory's rate.
         let work = work / f64::from(p.workgroups);
-        p.launch + longest.max(work).max(bytes / (8.0 * p.bandwidth)) + REPEATED_WORK * work + REPEATED_CODE * code
+        let transfer = bytes / (CACHED * p.bandwidth);
+        p.launch + longest.max(work).max(transfer) + REPEATED_WORK * work + REPEATED_CODE * code
     }
 }
 

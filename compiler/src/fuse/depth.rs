@@ -1,8 +1,8 @@
 //! How deep each node lies: how many times all workgroups have to meet before it can be computed.
 //!
 //! A node goes on in the workgroups of what it reads where its part there follows from theirs. Where it needs an axis that a
-//! producer has split over workgroups, or is better split itself, it lies one deeper and begins a chain of its own. Among the
-//! splits it could begin with, it takes the one whose chain is cheapest against its values launched alone.
+//! producer has split over workgroups, or takes one workgroup long, it lies one deeper and begins a chain of its own, with the
+//! coarsest split that serves it. Whether a meeting is worth its cost is not decided here: the search joins depths again.
 
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::{DimOp, Op};

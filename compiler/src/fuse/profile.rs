@@ -40,6 +40,18 @@ const BUILT_IN: [(&str, &str); 3] = [
     ("lavapipe", include_str!("../../profiles/lavapipe.toml")),
 ];
 
+/// A profile of a file. A plan remembers a profile by its name, so the name is the file's own.
+fn own_name(profile: Profile, file: &str) -> Result<Profile, Diagnostic> {
+    let taken = ["off"].into_iter().chain(Profile::names()).any(|known| known == profile.name);
+    if !taken {
+        return Ok(profile);
+    }
+    Err(Diagnostic::new(codes::PROFILE, "the name of the profile means something else")
+        .at(Place::file(file))
+        .wanted("a name of its own", format!("`name = \"{}\"`", profile.name))
+        .help("give the profile another name"))
+}
+
 impl Profile {
     /// Names of the profiles that come with the compiler.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -60,7 +72,7 @@ impl Profile {
             return Profile::parse(text, name);
         }
         match std::fs::read_to_string(Path::new(name)) {
-            Ok(text) => Profile::parse(&text, name),
+            Ok(text) => Profile::parse(&text, name).and_then(|profile| own_name(profile, name)),
             Err(error) => Err(Diagnostic::new(codes::PROFILE, "there is no such device profile")
                 .at(Place::file(name))
                 .wanted(format!("a file, or one of {}", Profile::names().collect::<Vec<_>>().join(", ")), error)

@@ -5,10 +5,8 @@ use ds4_ir::graph::{Graph, Value};
 
 use super::cost::Scene;
 use super::nodes::Nodes;
-use super::path::Launch;
 use super::profile::Profile;
-use super::regions::{Unfit, regions};
-use super::{depth, levels};
+use super::regions::{Planned, Unfit, regions};
 
 /// Why two values are not in one launch.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,33 +49,46 @@ impl Answer {
     }
 }
 
-/// Why one launch does not compute both values.
-pub fn why_not(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, a: Value, b: Value) -> Answer {
+/// Why one launch of a plan does not compute both values. `launches` are the lists of the plan's regions.
+pub fn why_not(
+    graph: &Graph<'_>,
+    bounds: Bounds,
+    profile: &Profile,
+    launches: &[Vec<&[Value]>],
+    pair: [Value; 2],
+) -> Answer {
     let nodes = Nodes::of(graph);
-    if let Some(v) = [a, b].into_iter().find(|&v| !nodes.is_node(v)) {
-        return Answer::NoNode(v);
+    let place = |v: Value| launches.iter().position(|launch| launch.iter().any(|list| list.binary_search(&v).is_ok()));
+    let mut places = Vec::new();
+    for v in pair {
+        match place(v).filter(|_| nodes.is_node(v)) {
+            Some(place) => places.push(place),
+            None => return Answer::NoNode(v),
+        }
+    }
+    let (from, to) = (places[0].min(places[1]), places[0].max(places[1]));
+    if from == to {
+        let one_region = launches[from].iter().any(|list| pair.iter().all(|v| list.binary_search(v).is_ok()));
+        return Answer::Together { launch: from, one_region };
     }
     let scene = Scene::new(*graph, &nodes, bounds, profile);
-    let found = super::path::shortest(&scene, &levels(&scene, &depth::depths(&scene))).launches;
-    let holds = |launch: &Launch, v: Value| launch.regions.iter().any(|r| r.values.binary_search(&v).is_ok());
-    let place = |v: Value| found.iter().position(|launch| holds(launch, v));
-    let (Some(from), Some(to)) = (place(a), place(b)) else { return Answer::NoNode(a) };
-    let (from, to) = (from.min(to), from.max(to));
-    if from == to {
-        let both = |r: &super::regions::Planned| [a, b].iter().all(|v| r.values.binary_search(v).is_ok());
-        return Answer::Together { launch: from, one_region: found[from].regions.iter().any(both) };
-    }
-    let range = &found[from..=to];
-    let mut set: Vec<Value> = range.iter().flat_map(|l| &l.regions).flat_map(|r| &r.values).copied().collect();
+    let joined = match regions(&scene, &nodes_of(&nodes, &launches[from..=to])) {
+        Ok(joined) => joined,
+        Err(why) => return Answer::Unfit(why),
+    };
+    let time = |found: &[Planned]| scene.launch_time(found.iter().map(|region| &region.cost));
+    let apart = launches[from..=to].iter().map(|launch| {
+        let found = regions(&scene, &nodes_of(&nodes, std::slice::from_ref(launch)));
+        found.map_or(profile.launch, |found| time(&found))
+    });
+    Answer::Costs { together: time(&joined), apart: apart.sum(), launches: to - from + 1 }
+}
+
+/// The nodes that launches compute, each once.
+fn nodes_of(nodes: &Nodes, launches: &[Vec<&[Value]>]) -> Vec<Value> {
+    let mut set: Vec<Value> = launches.iter().flatten().flat_map(|list| list.iter().copied()).collect();
     set.sort();
     set.dedup();
     set.retain(|&v| nodes.is_node(v));
-    match regions(&scene, &set) {
-        Err(why) => Answer::Unfit(why),
-        Ok(joined) => Answer::Costs {
-            together: scene.launch_time(joined.iter().map(|r| &r.cost)),
-            apart: range.iter().map(|launch| launch.time).sum(),
-            launches: range.len(),
-        },
-    }
+    set
 }

@@ -156,19 +156,27 @@ impl<B: AsRef<[u8]>> PlanBytes<B> {
         })
     }
 
-    /// What the certificate proves of the plan's graph, every step of it replayed; `None` if there is none.
+    /// What the certificate proves of the plan's graph, every step of it replayed; `None` for a plan whose graph is the
+    /// model's own.
     ///
     /// # Errors
-    /// The plan is damaged, or its certificate proves nothing.
+    /// The plan is damaged, its certificate proves nothing, or it was rewritten and has none.
     pub fn proved(&self, exact: &Exact) -> Result<Option<Report>, Diagnostic> {
-        let (graph, ..) = self.verified()?;
-        let Some(certificate) = self.certificate()? else { return Ok(None) };
-        certificate::check(&graph, &certificate, exact).map(Some).map_err(|refusal| {
+        let (graph, plan, _) = self.verified()?;
+        let refused = |found: String| {
             Diagnostic::new(codes::CERTIFICATE_REFUSED, "the certificate of the plan is refused")
                 .at(Place::file(&self.name))
-                .wanted("a proof that the plan's graph has the bits of the model's", refusal)
-                .help("compile the model again with `ds4c compile`; if this stays, it is a fault of ours: please report it")
-        })
+                .wanted("a proof that the plan's graph has the bits of the model's", found)
+                .help(
+                    "compile the model again with `ds4c compile`; if this stays, it is a fault of ours: please report it",
+                )
+        };
+        let Some(certificate) = self.certificate()? else {
+            let rewritten = plan.option("fusion").is_some_and(|fusion| fusion != "off");
+            return if rewritten { Err(refused("none, though the plan is fused".into())) } else { Ok(None) };
+        };
+        let checked = certificate::check(&graph, &certificate, exact);
+        checked.map(Some).map_err(|refusal| refused(refusal.to_string()))
     }
 
     /// Number, name-less range and length of every section, for reports.

@@ -75,14 +75,14 @@ impl Explain {
 
     fn refused(&self, report: &Report<'_>, pair: &[String]) -> Result<String, Diagnostic> {
         let file = self.plan.display().to_string();
-        let value = |name: &String| report.value(name).ok_or_else(|| unknown(&file, name));
-        let (a, b) = (value(&pair[0])?, value(&pair[1])?);
         let fusion = report.plan.option("fusion").filter(|&name| name != "off").ok_or_else(|| {
             Diagnostic::new(codes::OPTION_NO_EFFECT, "nothing was joined in this plan, so nothing was refused")
                 .at(Place::file(&file))
                 .wanted("a plan of `ds4c compile --fuse exact`", "a plan compiled without fusion")
                 .help("compile the model with `--fuse exact`")
         })?;
+        let value = |name: &String| report.value(name).ok_or_else(|| unknown(&file, name));
+        let (a, b) = (value(&pair[0])?, value(&pair[1])?);
         let profile = Profile::find(self.profile.as_deref().unwrap_or(fusion))?;
         let lists = report.plan.lists(report.entry);
         let answer = why_not(&report.graph, report.bounds, &profile, &lists, [a, b]).text();

@@ -52,7 +52,9 @@ impl Fuse {
         }
         let graph = ds4_ir::text::parse(&text, &name)?;
         let bounds = Bounds { context: self.context, columns: self.columns, outputs: self.columns };
-        ds4_ir::verify::verify(&graph.view()).map_err(|fault| {
+        let view = graph.view();
+        let verified = ds4_ir::verify::verify(&view).and_then(|_| ds4_ir::verify::check_bounds(&view, bounds));
+        verified.map_err(|fault| {
             Diagnostic::new(codes::TEXT_OPERATION, "the value graph is not well-formed")
                 .at(Place::file(&name))
                 .wanted("a graph that keeps the rules of its operations", fault)

@@ -76,7 +76,7 @@ impl Profile {
             Err(error) => Err(Diagnostic::new(codes::PROFILE, "there is no such device profile")
                 .at(Place::file(name))
                 .wanted(format!("a file, or one of {}", Profile::names().collect::<Vec<_>>().join(", ")), error)
-                .help("write a profile file: `ds4c fuse --help` says what stands in one")),
+                .help("write a profile file: start from one in `compiler/profiles`")),
         }
     }
 

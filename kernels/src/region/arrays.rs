@@ -30,7 +30,12 @@ pub(super) struct Cells {
 
 impl Cells {
     fn meets(&self, other: &Cells) -> bool {
-        self.pool == other.pool && self.from < other.from + other.count && other.from < self.from + self.count
+        self.pool == other.pool && self.from < other.end() && other.from < self.end()
+    }
+
+    /// Behind the last. What is far too large for any device stays that large, so that it is refused.
+    fn end(&self) -> u32 {
+        self.from.saturating_add(self.count)
     }
 }
 
@@ -71,7 +76,7 @@ pub(super) fn place(facts: &Facts<'_>, existence: &Existence, steps: &mut [Step]
         live.retain(|(_, last)| *last >= s);
         let mut take = |pool: usize, count: u32, last: usize, lens: &mut [u32; 3]| {
             let cells = free(&live, pool, count);
-            lens[pool] = lens[pool].max(cells.from.saturating_add(count));
+            lens[pool] = lens[pool].max(cells.end());
             live.push((cells, last));
             cells
         };
@@ -124,7 +129,7 @@ fn free(live: &[(Cells, usize)], pool: usize, count: u32) -> Cells {
         if cells.from >= from.saturating_add(count) {
             break;
         }
-        from = from.max(cells.from.saturating_add(cells.count));
+        from = from.max(cells.end());
     }
     Cells { pool, from, count }
 }
@@ -204,4 +209,18 @@ impl Readers {
 
 fn operands<'a>(facts: &'a Facts<'_>, v: Value) -> impl Iterator<Item = usize> + use<'a> {
     facts.graph.args(v).iter().filter_map(|&a| facts.find(a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of any size are placed one behind the other; where they end beyond 32 bits, they stay too large.
+    #[test]
+    fn far_too_large_arrays_stay_too_large() {
+        let cells = |from: u32| Cells { pool: WORDS, from, count: u32::MAX / 8 };
+        let live: Vec<(Cells, usize)> = (0..9).map(|i| (cells(u32::MAX / 8 * i.min(8)), 0)).collect();
+        let next = free(&live, WORDS, u32::MAX / 8);
+        assert_eq!(next.end(), u32::MAX);
+    }
 }

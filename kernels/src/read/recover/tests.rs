@@ -536,7 +536,7 @@ fn broken_tables_are_refused() {
     assert_eq!(table(&|t| t.raw.lanes = 7), "7 lanes; wanted a multiple of 8 up to 256");
     assert_eq!(table(&|t| t.raw.memories[0].element = Type::Bool), "`out` holds bool");
     assert_eq!(table(&|t| t.raw.memories[1].len = Some(0)), "`cells` has 0 elements");
-    assert!(table(&|t| t.raw.memories[1].len = Some(5000)).contains("bytes of workgroup memory"));
+    assert!(table(&|t| t.raw.memories[1].len = Some(13000)).contains("bytes of workgroup memory"));
     let deep = |t: &mut Text| {
         let mut x = t.lane();
         for _ in 0..600 {

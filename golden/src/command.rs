@@ -16,7 +16,7 @@ use crate::bless::{changes, write};
 use crate::cases::{Case, FAMILIES};
 use crate::check::{Device, Verdict};
 use crate::expect::FamilyFile;
-use crate::models::{self, FEEDS, Row, SHORT_FEEDS, cases, compare_on};
+use crate::models::{self, FEEDS, Row, SHORT_FEEDS, Thorough, cases, compare_on};
 use crate::report::{Table, json};
 
 /// Compares devices with golden files, bit by bit.
@@ -87,6 +87,9 @@ struct Models {
     /// Device profile by which values are fused, or off
     #[arg(long, value_name = "NAME|off", default_value = "off")]
     fuse: String,
+    /// Feed each sequence so many times from the beginning; the same launches and the same bits have to come every time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..))]
+    replays: u8,
     /// The report as JSON
     #[arg(long)]
     json: bool,
@@ -214,11 +217,12 @@ impl Check {
 impl Models {
     fn run(&self) -> Result<bool, Diagnostic> {
         let feeds = if self.long { FEEDS.len() } else { SHORT_FEEDS };
+        let how = Thorough { feeds, replays: self.replays.into() };
         let profile = (self.fuse != "off").then(|| Profile::find(&self.fuse)).transpose()?;
         let mut rows = Vec::new();
         let chosen = |case: &models::Case| self.case.as_ref().is_none_or(|name| case.name.starts_with(name));
         for case in cases()?.into_iter().filter(chosen) {
-            let row = compare_on(&self.device, &case, profile.as_ref(), feeds)?;
+            let row = compare_on(&self.device, &case, profile.as_ref(), how)?;
             if !self.json {
                 print(row.text().trim_end())?;
             }

@@ -32,6 +32,7 @@ pub mod report;
 pub mod run;
 pub mod seen;
 pub mod shared;
+pub mod trace;
 pub mod weights;
 
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
 //! Whole models on a device: the hashes of their logits, whatever the steps.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ds4_compiler::frame::Form;
 use ds4_compiler::fuse::Profile;
@@ -16,6 +18,7 @@ use crate::data;
 use crate::devices;
 use crate::oracle::read_npz;
 use crate::run::{Source, TINY, expected};
+use crate::trace::{Trace, Traced};
 
 /// Tokens of the short comparison, and of the long one.
 pub const LENGTHS: [usize; 2] = [40, 300];
@@ -125,6 +128,18 @@ pub const FEEDS: [(usize, &[usize]); 5] = [
 /// Number of the short ones.
 pub const SHORT_FEEDS: usize = 3;
 
+/// How a model is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thorough {
+    /// How many of [`FEEDS`].
+    pub feeds: usize,
+    /// How often each is fed, from the beginning.
+    pub replays: usize,
+}
+
+/// Each short feed once.
+pub const SHORT: Thorough = Thorough { feeds: SHORT_FEEDS, replays: 1 };
+
 /// One comparison of a model with its stored hash.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compared {
@@ -132,25 +147,43 @@ pub struct Compared {
     pub tokens: usize,
     /// Widths of the steps, over and over.
     pub widths: &'static [usize],
-    /// Whether the logits have the stored hash.
+    /// Whether the logits had the stored hash whenever they were fed, and the same launches ran each time.
     pub equal: bool,
-    /// Seconds of the steps, without opening.
+    /// Launches of each time, as the device took them; 0 on the CPU.
+    pub launches: usize,
+    /// Seconds of the steps of all times, without opening.
     pub seconds: f64,
 }
 
-/// Feeds a model in the first `feeds` ways and compares with its stored hashes.
+/// What ran, if there is a device that wrote it down.
+type Log = Option<Rc<RefCell<Trace>>>;
+
+/// Feeds a model and compares with its stored hashes; the kernels that ran are added to `ran`.
 ///
 /// # Errors
 /// A step fails, or there are no stored hashes.
-pub fn compare(case: &Case, session: &mut Session, feeds: usize) -> Result<Vec<Compared>, Diagnostic> {
+fn compare(
+    case: &Case,
+    session: &mut Session,
+    how: Thorough,
+    log: &Log,
+    ran: &mut BTreeSet<u32>,
+) -> Result<Vec<Compared>, Diagnostic> {
     let (tokens, hashes) = (case.tokens()?, stored()?);
     let mut found = Vec::new();
-    for (length, widths) in FEEDS.into_iter().take(feeds) {
+    for (length, widths) in FEEDS.into_iter().take(how.feeds) {
         let begin = std::time::Instant::now();
-        let hash = logits_hash(session, &tokens[..length], widths)?;
         let wanted = hashes.get(&case.name).and_then(|of_case| of_case.get(&length.to_string()));
+        let (mut equal, mut first) = (true, None);
+        for _ in 0..how.replays {
+            let hash = logits_hash(session, &tokens[..length], widths)?;
+            let launches = log.as_ref().map_or(Vec::new(), |trace| trace.borrow_mut().take());
+            ran.extend(launches.iter().map(|(kernel, _)| kernel));
+            equal &= wanted == Some(&hash) && *first.get_or_insert_with(|| launches.clone()) == launches;
+        }
         let seconds = begin.elapsed().as_secs_f64();
-        found.push(Compared { tokens: length, widths, equal: wanted == Some(&hash), seconds });
+        let launches = first.map_or(0, |launches| launches.len());
+        found.push(Compared { tokens: length, widths, equal, launches, seconds });
     }
     Ok(found)
 }
@@ -166,27 +199,34 @@ pub struct Row {
     pub launches: usize,
     /// Seconds until it was ready.
     pub opened: f64,
+    /// Kernels of the plan, 0 on the CPU.
+    pub kernels: usize,
+    /// Those that no feed launched: what they compute did not come up.
+    pub idle: Vec<String>,
     /// What was compared.
     pub compared: Vec<Compared>,
 }
 
-/// Opens a device, puts a model onto it, fused as a profile says or not at all, and compares with its stored hashes in the first
-/// `feeds` ways.
+/// Opens a device, puts a model onto it, fused as a profile says or not at all, and compares with its stored hashes.
 ///
 /// # Errors
 /// The device cannot be had or refuses, or a step fails.
-pub fn compare_on(device: &str, case: &Case, fusion: Option<&Profile>, feeds: usize) -> Result<Row, Diagnostic> {
+pub fn compare_on(device: &str, case: &Case, fusion: Option<&Profile>, how: Thorough) -> Result<Row, Diagnostic> {
     let folder = tempfile::tempdir().map_err(no_folder)?;
     let begin = std::time::Instant::now();
     let backend = devices::open(device)?;
     let targets: Vec<Target> = backend.iter().map(|backend| backend.target()).collect();
+    let (backend, log) = backend.map(Traced::new).unzip();
+    let backend = backend.map(|traced| Box::new(traced) as Box<dyn Backend>);
     let mut session = case.session(&case.plan(folder.path(), &Form { targets: &targets, fusion })?, backend)?;
     let opened = begin.elapsed().as_secs_f64();
-    let compared = compare(case, &mut session, feeds)?;
+    let mut ran = BTreeSet::new();
+    let compared = compare(case, &mut session, how, &log, &mut ran)?;
+    let (kernels, idle) = log.map_or((0, Vec::new()), |trace| (trace.borrow().kernels(), trace.borrow().idle(&ran)));
     let facts = session.facts();
     let fused = fusion.map_or(String::new(), |profile| format!(", fused for {}", profile.name));
     let model = format!("{}{fused}", case.name);
-    Ok(Row { model, device: facts.device.clone(), launches: facts.launches, opened, compared })
+    Ok(Row { model, device: facts.device.clone(), launches: facts.launches, opened, kernels, idle, compared })
 }
 
 impl Row {
@@ -197,12 +237,17 @@ impl Row {
 
     /// For people: a line for each comparison.
     pub fn text(&self) -> String {
-        let Row { model, device, launches, opened, .. } = self;
+        let Row { model, device, launches, opened, kernels, idle, .. } = self;
         let mut text = format!("{model} on {device}: ready in {opened:.3} s, {launches} launches for a token\n");
-        for Compared { tokens, widths, equal, seconds } in &self.compared {
+        if *kernels > 0 {
+            text += &format!("  {} of {kernels} kernels ran\n", kernels - idle.len());
+        }
+        for Compared { tokens, widths, equal, launches, seconds } in &self.compared {
             let verdict = if *equal { "equal" } else { "DIFFERENT" };
             let widths = widths.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
-            text += &format!("  {tokens:>4} tokens in steps of {widths:<16} {seconds:>9.3} s  {verdict}\n");
+            text += &format!(
+                "  {tokens:>4} tokens in steps of {widths:<16} {launches:>6} launches {seconds:>9.3} s  {verdict}\n"
+            );
         }
         text
     }
@@ -210,13 +255,15 @@ impl Row {
 
 /// For programs: a list of models.
 pub fn json(rows: &[Row]) -> String {
-    let compared = |c: &Compared| serde_json::json!({ "tokens": c.tokens, "widths": c.widths, "equal": c.equal, "seconds": c.seconds });
+    let compared = |c: &Compared| serde_json::json!({ "tokens": c.tokens, "widths": c.widths, "equal": c.equal, "launches": c.launches, "seconds": c.seconds });
     let row = |row: &Row| {
         serde_json::json!({
             "model": row.model,
             "device": row.device,
             "launches_per_decode_step": row.launches,
             "seconds_to_open": row.opened,
+            "kernels": row.kernels,
+            "idle": row.idle,
             "compared": row.compared.iter().map(compared).collect::<Vec<_>>(),
         })
     };

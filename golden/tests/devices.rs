@@ -4,7 +4,9 @@
 
 use ds4_compiler::frame::Form;
 use ds4_compiler::fuse::Profile;
-use ds4_golden::models::{FEEDS, Hashes, LENGTHS, SHORT_FEEDS, cases, compare_on, logits_hash, store, stored};
+use ds4_golden::models::{
+    FEEDS, Hashes, LENGTHS, SHORT, SHORT_FEEDS, Thorough, cases, compare_on, logits_hash, store, stored,
+};
 use ds4_golden::{devices, run};
 use ds4_ir::diagnostic::codes;
 use ds4_kernels::Target;
@@ -35,7 +37,7 @@ fn fused_plans_have_the_bits_of_unfused_ones() {
     for case in cases().unwrap() {
         for name in Profile::names() {
             let profile = Profile::find(name).unwrap();
-            let row = compare_on("cpu", &case, Some(&profile), SHORT_FEEDS).unwrap();
+            let row = compare_on("cpu", &case, Some(&profile), SHORT).unwrap();
             println!("{}", row.text());
             assert_eq!(row.failed(), 0, "{}", row.text());
         }
@@ -83,7 +85,13 @@ fn wgpu_has_the_cpus_bits() {
     }
     for case in cases().unwrap() {
         let long = ["tiny-a f32", "tiny-k q8"].contains(&case.name.as_str());
-        let row = compare_on("wgpu", &case, None, if long { FEEDS.len() } else { SHORT_FEEDS }).unwrap();
+        let row = compare_on(
+            "wgpu",
+            &case,
+            None,
+            Thorough { feeds: if long { FEEDS.len() } else { SHORT_FEEDS }, replays: 1 },
+        );
+        let row = row.unwrap();
         println!("{}", row.text());
         assert_eq!(row.failed(), 0, "{}", row.text());
     }

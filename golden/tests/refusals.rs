@@ -64,6 +64,7 @@ fn a_device_that_is_too_small_says_what_would_fit() {
         small(Limits { buffer_bytes: 1_000_000, ..none }),
         small(Limits { memory_bytes: 5_000_000, ..none }),
         small(Limits { memory_bytes: 500_000, ..none }),
+        small(Limits { iterations: 100, ..none }),
         refusal(&case, Target::Ptx, Target::Wgsl, none),
     ];
     insta::assert_snapshot!(texts.join("\n\n"));

@@ -106,11 +106,18 @@ pub fn list_text(plan: &Plan<'_>, text: &mut String) {
     let entries: String = plan.entries.iter().map(|e| format!(" {:>8}", plan.str(e.name))).collect();
     let _ = writeln!(
         text,
-        "\nkernels: lanes, bytes of workgroup memory, launches of each entry point\n  lanes memory{entries}"
+        "\nkernels: lanes, bytes of workgroup memory, most loop iterations of a lane, launches of each entry point\n  lanes memory iterations{entries}"
     );
     for (row, uses) in plan.kernels.iter().zip(uses(plan)) {
         let uses: String = uses.iter().map(|n| format!(" {n:>8}")).collect();
-        let _ = writeln!(text, "  {:>5} {:>6}{uses}  {}", row.lanes, row.workgroup_bytes, plan.str(row.name));
+        let _ = writeln!(
+            text,
+            "  {:>5} {:>6} {:>10}{uses}  {}",
+            row.lanes,
+            row.workgroup_bytes,
+            row.iterations,
+            plan.str(row.name)
+        );
     }
 }
 
@@ -121,6 +128,7 @@ pub fn list_json(plan: &Plan<'_>) -> Json {
             "name": plan.str(row.name),
             "lanes": row.lanes,
             "workgroup_bytes": row.workgroup_bytes,
+            "iterations": row.iterations,
             "subgroup_lanes": row.exchange,
             "arguments": row.arguments,
             "launches": uses,

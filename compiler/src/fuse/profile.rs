@@ -25,12 +25,19 @@ pub struct Profile {
     pub workgroup_bytes: u32,
     /// Buffers that one launch binds.
     pub arguments: u32,
+    /// Iterations of all loops of a lane, where the device ends longer ones.
+    #[serde(default = "unbounded")]
+    pub iterations: u32,
     /// Bytes a microsecond that one workgroup reads.
     pub workgroup_bandwidth: f64,
     /// Bytes a microsecond that all read together.
     pub bandwidth: f64,
     /// Rounded operations a microsecond of one workgroup.
     pub workgroup_rate: f64,
+}
+
+fn unbounded() -> u32 {
+    u32::MAX
 }
 
 /// The profiles that come with the compiler.
@@ -60,7 +67,7 @@ impl Profile {
 
     /// What a workgroup may take.
     pub fn limits(&self) -> Limits {
-        Limits { workgroup_bytes: self.workgroup_bytes, lanes: self.lanes }
+        Limits { workgroup_bytes: self.workgroup_bytes, lanes: self.lanes, iterations: self.iterations }
     }
 
     /// The profile of a name, or of a file.

@@ -23,7 +23,7 @@ pub use tables::{
 };
 
 /// Version of the plan format. A reader takes this one only.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Slots and states begin at a multiple of this: no device binds memory at a finer one.
 pub const ALIGN: u64 = 256;

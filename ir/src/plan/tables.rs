@@ -190,6 +190,8 @@ pub struct KernelRow {
     pub arguments: u32,
     /// A bit for each argument that it writes, the first one lowest.
     pub written: u32,
+    /// Iterations of all loops of a lane at most; `u32::MAX` stands for that many and more.
+    pub iterations: u32,
     /// The parts of its grid, in `grid_parts`: the first workgroups do the first part's work, then come those of the second.
     pub grid: Run,
 }

@@ -23,6 +23,7 @@
 mod arith;
 mod builder;
 mod extent;
+mod iterations;
 mod operator;
 mod tables;
 mod uniform;

@@ -17,6 +17,8 @@ pub struct Limits {
     pub workgroup_bytes: u32,
     /// Lanes of a workgroup: a power of two, 64 to 256.
     pub lanes: u32,
+    /// Iterations of all loops of a lane.
+    pub iterations: u32,
 }
 
 /// How the elements of a value exist in a workgroup.

@@ -50,6 +50,13 @@ pub enum Refusal {
         /// Lanes of the workgroup.
         available: u32,
     },
+    /// A lane is longer in loops than the device lets it be.
+    Iterations {
+        /// Iterations of all loops of a lane, at most.
+        wanted: u64,
+        /// What the device does.
+        available: u32,
+    },
     /// The region reads this value, does not compute it, and it has no slot.
     NotStored(Value),
     /// No schedule does this value inside a region.
@@ -70,6 +77,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Lanes { value, wanted, available } => {
                 write!(f, "the order of {value} wants {wanted} lanes, {available} are available")
+            }
+            Refusal::Iterations { wanted, available } => {
+                write!(f, "a lane's loops have up to {wanted} iterations, the device does {available}")
             }
             Refusal::NotStored(value) => write!(f, "{value} is read, not computed here, and has no slot"),
             Refusal::NoSchedule(value) => write!(f, "no schedule computes {value} beside others"),

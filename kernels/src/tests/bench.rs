@@ -239,7 +239,7 @@ impl Fused {
     pub(crate) fn range(first: Value, last: Value, tiles: &[u32], stored: &[Value]) -> Fused {
         let mut stored = stored.to_vec();
         stored.sort();
-        let limits = Limits { workgroup_bytes: 16 << 10, lanes: 128 };
+        let limits = Limits { workgroup_bytes: 16 << 10, lanes: 128, iterations: u32::MAX };
         Fused { values: (first.0..=last.0).map(Value).collect(), tiles: tiles.to_vec(), stored, limits }
     }
 

@@ -121,7 +121,7 @@ fn readers_of_different_parts_get_all() {
 
 #[test]
 fn refusals_have_numbers() {
-    let limits = Limits { workgroup_bytes: 1000, lanes: 64 };
+    let limits = Limits { workgroup_bytes: 1000, lanes: 64, iterations: u32::MAX };
     let bounds = ds4_ir::Bounds { context: 64, columns: 8, outputs: 8 };
     let mut b = Builder::new();
     let x = b.floats(&[4, 640], &vec![0.5; 2560]);

@@ -168,7 +168,7 @@ pub(crate) fn sweep(tables: &GraphTables, seed: u64, most: usize, lanes: u32, st
     let graph = tables.view();
     let mut random = Random(seed);
     let checkpoint = checkpoint(&graph, &mut random);
-    let limits = Limits { workgroup_bytes: 16 << 10, lanes };
+    let limits = Limits { workgroup_bytes: 16 << 10, lanes, iterations: u32::MAX };
     let cut = Cut { graph, limits, bounds: Bounds { context: 64, columns: 8, outputs: 8 } };
     let regions = cut.regions(&mut random, most);
     let stored = stored(&graph, &regions);

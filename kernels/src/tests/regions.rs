@@ -258,7 +258,7 @@ fn boundary(streams: u32, n: u32, turns: u32, limits: crate::region::Limits, col
 
 #[test]
 fn a_boundary_between_blocks_is_one_kernel() {
-    let limits = |workgroup_bytes, lanes| crate::region::Limits { workgroup_bytes, lanes };
+    let limits = |workgroup_bytes, lanes| crate::region::Limits { workgroup_bytes, lanes, iterations: u32::MAX };
     boundary(2, 96, 5, limits(16 << 10, 128), &[1, 3]);
     boundary(3, 64, 4, limits(16 << 10, 256), &[2, 8]);
     boundary(4, 128, 20, limits(16 << 10, 128), &[1, 5]);

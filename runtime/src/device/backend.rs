@@ -47,7 +47,7 @@ pub struct Dispatch {
     pub arguments: Vec<Piece>,
 }
 
-/// How much a device holds, in bytes.
+/// How much a device holds, in bytes, and how long a kernel may be about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The largest buffer.
@@ -56,12 +56,14 @@ pub struct Limits {
     pub binding_bytes: u64,
     /// All of its memory.
     pub memory_bytes: u64,
+    /// Iterations of all loops of a lane; behind them the device ends every loop.
+    pub iterations: u32,
 }
 
 impl Default for Limits {
     /// No bounds are known.
     fn default() -> Self {
-        Limits { buffer_bytes: u64::MAX, binding_bytes: u64::MAX, memory_bytes: u64::MAX }
+        Limits { buffer_bytes: u64::MAX, binding_bytes: u64::MAX, memory_bytes: u64::MAX, iterations: u32::MAX }
     }
 }
 

@@ -152,12 +152,14 @@ impl Row {
             Ok(verdict) => (verdict_line(verdict), verdict.failures().collect()),
             Err(reason) => (format!("refused: {reason}"), Vec::new()),
         };
+        let iterations = self.verdict.as_ref().ok().map(|verdict| verdict.iterations).filter(|&n| n != u32::MAX);
         let exact = matches!(&self.verdict, Ok(verdict) if verdict.failures().next().is_none());
         let failures = failed.iter().map(|(item, failure)| json!({ "item": item, "failure": failure }));
         json!({
             "device": self.about,
             "exact": exact,
             "verdict": verdict,
+            "iterations": iterations,
             "failures": failures.collect::<Vec<_>>(),
         })
     }
@@ -189,8 +191,16 @@ fn verdict_line(verdict: &Verdict) -> String {
     let failed: Vec<_> = verdict.failures().map(|(item, _)| item).collect();
     let items = verdict.outcomes.len();
     match failed.is_empty() {
-        true => format!("exact, {items} of {items} items of the probe"),
+        true => format!("exact, {items} of {items} items of the probe{}", loops(verdict.iterations)),
         false => format!("refused: {} of {items} items of the probe fail: {}", failed.len(), failed.join(", ")),
+    }
+}
+
+/// A remark on a device that ends long loops.
+fn loops(iterations: u32) -> String {
+    match iterations {
+        u32::MAX => String::new(),
+        n => format!("; a lane's loops end behind {n} iterations"),
     }
 }
 
@@ -215,8 +225,8 @@ mod tests {
     fn machine() -> List {
         let failure = Failure { inputs: [1, 2, 3], wanted: 4, got: 5, wrong: 6, of: 65536 };
         let outcome = |item: &str, failure| Outcome { item: item.into(), failure };
-        let good = Verdict { outcomes: vec![outcome("sum", None), outcome("mac", None)] };
-        let bad = Verdict { outcomes: vec![outcome("sum", None), outcome("mac", Some(failure))] };
+        let good = Verdict { outcomes: vec![outcome("sum", None), outcome("mac", None)], iterations: u32::MAX };
+        let bad = Verdict { outcomes: vec![outcome("sum", None), outcome("mac", Some(failure))], iterations: 65_535 };
         let rows = [Ok(good), Ok(bad), Err("the device lacks what strict arithmetic needs: no Vulkan 1.2".into())];
         List {
             threads: 2,

@@ -82,7 +82,7 @@ fn open_wgpu(number: usize, cache: &Cache) -> Result<WgpuBackend, Diagnostic> {
     let verdict = probe::verdict(&device, cache)?;
     device.keep_pipelines();
     verdict.check(&device.about().name)?;
-    Ok(WgpuBackend::new(device, number))
+    Ok(WgpuBackend::new(device, number, verdict.iterations))
 }
 
 fn place(choice: Choice) -> Place {

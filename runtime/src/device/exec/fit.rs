@@ -18,7 +18,7 @@ struct Demand {
     rest: u64,
 }
 
-/// An error if the device is too small for the plan: for the largest binding, then the largest buffer, then all together.
+/// An error if the device is too small for the plan: for the longest kernel, for the largest binding, then the largest buffer, then all together.
 pub(super) fn check(
     graph: &Graph<'_>,
     plan: &Plan<'_>,
@@ -26,6 +26,7 @@ pub(super) fn check(
     device: &str,
     limits: Limits,
 ) -> Result<(), Diagnostic> {
+    longest_kernel(plan, device, limits)?;
     let demands = [
         (largest_binding(graph, plan, memory), limits.binding_bytes),
         (largest_buffer(memory), limits.buffer_bytes),
@@ -36,6 +37,19 @@ pub(super) fn check(
         Some((demand, available)) => Err(too_small(plan, device, &demand, available)),
         None => Ok(()),
     }
+}
+
+/// An error if a kernel may have more loop iterations than the device does: it would store wrong results and say nothing.
+fn longest_kernel(plan: &Plan<'_>, device: &str, limits: Limits) -> Result<(), Diagnostic> {
+    let Some(row) = plan.kernels.iter().rev().max_by_key(|row| row.iterations) else { return Ok(()) };
+    if row.iterations <= limits.iterations {
+        return Ok(());
+    }
+    let found = format!("up to {}", row.iterations);
+    Err(Diagnostic::new(codes::DEVICE_SMALL, "the device ends loops before a kernel of the plan is done")
+        .at(Place::item(format!("device {device}"), format!("kernel {}", plan.str(row.name))))
+        .wanted(format!("at most {} loop iterations of a lane", limits.iterations), found)
+        .help("compile the model for this device (`--profile lavapipe`), or with smaller --prefill, --columns or --context"))
 }
 
 /// The first of the largest bindings.

@@ -6,11 +6,13 @@
 //! items      what is computed, and what it must give
 //! inputs     cancellation, subnormals, edges, special values
 //! kernel     an item's kernel, printed by the emitter of plans
+//! iterations how long a lane may be in loops
 //! verdict    what was found; kept between runs; the refusal
 //! ```
 
 mod inputs;
 mod items;
+mod iterations;
 mod kernel;
 mod verdict;
 
@@ -28,6 +30,9 @@ use super::wgpu::{Arena, Device, Launch};
 pub trait Target {
     /// The results of an item's kernel on inputs, one word for each.
     fn results(&mut self, item: &Item, inputs: &Inputs) -> Result<Vec<u32>, Diagnostic>;
+
+    /// The results of the kernel that [counts iterations](iterations).
+    fn counted(&mut self) -> Result<Vec<u32>, Diagnostic>;
 }
 
 /// Runs all items.
@@ -46,7 +51,7 @@ pub fn probe(target: &mut dyn Target) -> Result<Verdict, Diagnostic> {
             outcomes.push(Outcome { item: item.name.into(), failure });
         }
     }
-    Ok(Verdict { outcomes })
+    Ok(Verdict { outcomes, iterations: iterations::found(&target.counted()?) })
 }
 
 fn compare(item: &Item, inputs: &Inputs, results: &[u32]) -> Option<Failure> {
@@ -120,6 +125,11 @@ impl Target for OnDevice<'_> {
     fn results(&mut self, item: &Item, inputs: &Inputs) -> Result<Vec<u32>, Diagnostic> {
         let shader = shader::lower(&format!("probe of {}", item.name), &item.wgsl())?;
         self.run(&shader, inputs)
+    }
+
+    fn counted(&mut self) -> Result<Vec<u32>, Diagnostic> {
+        let shader = shader::lower("probe of iterations", &iterations::wgsl())?;
+        self.run(&shader, &Inputs::of(Set::Words))
     }
 }
 

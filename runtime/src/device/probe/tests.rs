@@ -11,19 +11,23 @@ use crate::device::wgpu::tests::device;
 /// A device that gives the contract's bits, but for one item.
 struct Fake {
     spoiled: &'static str,
-    runs: usize,
+    /// Where its loops end.
+    iterations: u32,
 }
 
 impl Target for Fake {
     fn results(&mut self, item: &Item, inputs: &Inputs) -> Result<Vec<u32>, Diagnostic> {
-        self.runs += 1;
         let spoil = |index: usize| u32::from(item.name == self.spoiled && index % 1000 == 77);
         Ok((0..COUNT).map(|index| item.wanted(inputs, index) ^ spoil(index)).collect())
+    }
+
+    fn counted(&mut self) -> Result<Vec<u32>, Diagnostic> {
+        Ok(iterations::results(self.iterations))
     }
 }
 
 fn fake(spoiled: &'static str) -> Verdict {
-    probe(&mut Fake { spoiled, runs: 0 }).unwrap()
+    probe(&mut Fake { spoiled, iterations: u32::MAX }).unwrap()
 }
 
 #[test]
@@ -37,6 +41,12 @@ fn a_device_that_keeps_the_contract_passes() {
     let verdict = fake("");
     assert_eq!(verdict.failures().count(), 0);
     verdict.check("toy").unwrap();
+}
+
+#[test]
+fn the_end_of_loops_is_found() {
+    let found = |iterations| probe(&mut Fake { spoiled: "", iterations }).unwrap().iterations;
+    assert_eq!([100, 65_535, u32::MAX].map(found), [100, 65_535, u32::MAX]);
 }
 
 #[test]
@@ -61,7 +71,7 @@ fn verdicts_are_kept() {
     assert_eq!(Verdict::kept(&cache, "toy"), Some(verdict.clone()));
     assert_eq!(Verdict::kept(&cache, "toy, new driver"), None);
     // A verdict over other items is none.
-    Verdict { outcomes: verdict.outcomes[1..].to_vec() }.keep(&cache, "toy");
+    Verdict { outcomes: verdict.outcomes[1..].to_vec(), ..verdict }.keep(&cache, "toy");
     assert_eq!(Verdict::kept(&cache, "toy"), None);
 }
 
@@ -112,6 +122,10 @@ struct Loose<'a>(OnDevice<'a>);
 impl Target for Loose<'_> {
     fn results(&mut self, item: &Item, inputs: &Inputs) -> Result<Vec<u32>, Diagnostic> {
         self.0.run(&shader::lower_loose(item.name, &item.wgsl())?, inputs)
+    }
+
+    fn counted(&mut self) -> Result<Vec<u32>, Diagnostic> {
+        self.0.counted()
     }
 }
 

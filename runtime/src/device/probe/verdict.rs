@@ -40,6 +40,8 @@ pub struct Outcome {
 pub struct Verdict {
     /// The outcomes, in the order of the items.
     pub outcomes: Vec<Outcome>,
+    /// Iterations of all loops of a lane that the device does; `u32::MAX` if the probe found no end.
+    pub iterations: u32,
 }
 
 impl Verdict {
@@ -87,5 +89,6 @@ fn key(identity: &str) -> String {
     for item in ITEMS {
         texts.update(item.wgsl().as_bytes());
     }
+    texts.update(super::iterations::wgsl().as_bytes());
     format!("{identity}, {CONTRACT}, {}, probe {}", env!("CARGO_PKG_VERSION"), texts.finalize().to_hex())
 }

@@ -19,11 +19,13 @@ pub struct WgpuBackend {
     /// Kernel and bound buffers of all dispatches.
     dispatches: Vec<(Function, Bound)>,
     sequences: Vec<Range<usize>>,
+    /// Iterations of a lane's loops that the device does.
+    iterations: u32,
 }
 
 impl WgpuBackend {
-    /// Puts a device to work.
-    pub fn new(device: Device, number: usize) -> WgpuBackend {
+    /// Puts a device to work that does so many iterations of all loops of a lane.
+    pub fn new(device: Device, number: usize, iterations: u32) -> WgpuBackend {
         let name = format!("wgpu:{number} {}", device.about().name);
         WgpuBackend {
             device,
@@ -32,6 +34,7 @@ impl WgpuBackend {
             pipelines: Vec::new(),
             dispatches: Vec::new(),
             sequences: Vec::new(),
+            iterations,
         }
     }
 
@@ -91,7 +94,12 @@ impl Backend for WgpuBackend {
 
     fn limits(&self) -> Limits {
         let limits = &self.device.about().limits;
-        Limits { buffer_bytes: limits.buffer_bytes, binding_bytes: limits.binding_bytes, ..Limits::default() }
+        Limits {
+            buffer_bytes: limits.buffer_bytes,
+            binding_bytes: limits.binding_bytes,
+            iterations: self.iterations,
+            ..Limits::default()
+        }
     }
 
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Buffer, Diagnostic> {

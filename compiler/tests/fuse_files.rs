@@ -1,4 +1,4 @@
-//! File tests of fusion: graphs in `tests/fuse/*.ds4ir`, with directives that say which values are computed together and which
+//! File tests of fusion: graphs in `golden/fusions`, with directives that say which values are computed together and which
 //! are not. They are written from what the operations mean, without knowledge of the search.
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ use lists::Lists;
 use shuffle::{Random, order, shuffled};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuse")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/fusions")
 }
 
 /// The files with their texts, by name.

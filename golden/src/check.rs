@@ -1,12 +1,18 @@
 //! The kernel suite on a device: every case, every step, every compared tensor, bit by bit.
 //!
 //! A case runs twice: as a whole, with only its outputs looked at, as a model's steps run; then again from the beginning,
-//! launch by launch, with everything looked at that it compares. What is found is compared with the golden files' hashes. Only
+//! launch by launch, with everything looked at that it compares. A case whose values are fused runs as a whole three times, for
+//! each device profile; on a device the launches are written down, must be the same each time, and every kernel has to be among
+//! them. What is found is compared with the golden files' hashes. Only
 //! where a hash differs, the evaluator says which elements do; if it does not give the golden words itself, that is said
 //! instead, since then nobody knows what is right.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use ds4_compiler::fuse::Profile;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::Graph;
 use ds4_ir::numerics::order::plain::key;
@@ -24,6 +30,10 @@ use crate::cases::{Case, Feed};
 use crate::expect::{CaseRow, StepRow, TensorRow, evaluate};
 use crate::seen::{Look, Seen};
 use crate::shared::Shared;
+use crate::trace::{Trace, Traced};
+
+/// How often a fused case runs as a whole.
+const REPLAYS: usize = 3;
 
 /// What runs the cases.
 #[derive(Clone)]
@@ -118,7 +128,7 @@ pub struct Row {
     pub family: String,
     /// Its name.
     pub case: String,
-    /// Kernels that a step launches.
+    /// Kernels that a step launches, in all forms.
     pub kernels: usize,
     /// Elements that were compared, in all steps and both ways.
     pub elements: usize,
@@ -126,6 +136,8 @@ pub struct Row {
     pub prepare: Duration,
     /// Running and reading back.
     pub run: Duration,
+    /// The form that the verdict is about, if it is not about all.
+    pub form: String,
     /// What became of it.
     pub verdict: Verdict,
 }
@@ -161,29 +173,33 @@ impl Device {
         }
     }
 
-    fn runner(&self, graph: &Graph<'_>, plan: &Plan<'_>, case: &Case) -> Result<Box<dyn Runner>, Diagnostic> {
+    fn runner(&self, graph: &Graph<'_>, plan: &Plan<'_>, case: &Case) -> Result<(Box<dyn Runner>, Log), Diagnostic> {
         let files: Vec<FileBytes> = vec![Box::new(case.weights.bytes().to_vec())];
         Ok(match self {
-            Device::Cpu { threads, isa } => Box::new(Executor::new(graph, plan, files, *threads, *isa)?),
-            Device::Backend(shared) => Box::new(DeviceExecutor::new(graph, plan, &files, Box::new(shared.clone()))?),
+            Device::Cpu { threads, isa } => (Box::new(Executor::new(graph, plan, files, *threads, *isa)?), None),
+            Device::Backend(shared) => {
+                let (traced, trace) = Traced::new(Box::new(shared.clone()));
+                (Box::new(DeviceExecutor::new(graph, plan, &files, Box::new(traced))?), Some(trace))
+            }
         })
     }
 
-    /// Runs a case in both ways.
+    /// Runs a case in both ways, in one of its forms.
     ///
     /// # Errors
-    /// The device refuses a kernel or its memory, or was lost.
-    pub fn run(&self, case: &Case) -> Result<Found, Diagnostic> {
+    /// The device refuses a kernel or its memory, or was lost; a kernel of a fused form did not run.
+    pub fn run(&self, case: &Case, fusion: Option<&Profile>) -> Result<Found, Diagnostic> {
         let start = Instant::now();
-        let (tables, graph) = (case.plan(&self.targets())?, case.graph.view());
+        let (tables, graph) = (case.plan(&self.targets(), fusion)?, case.graph.view());
         let plan = tables.view();
-        let runner = self.runner(&graph, &plan, case)?;
+        let (runner, log) = self.runner(&graph, &plan, case)?;
         let looks = looks(&graph, &plan, &*runner, case)?;
         let prepare = start.elapsed();
         let mut run = Run { graph, plan, runner, case, looks };
         let start = Instant::now();
-        let mut tensors = Vec::new();
-        for way in [Way::Whole, Way::Watched] {
+        let (mut tensors, mut replays) = (Vec::new(), Vec::new());
+        let wholes = if fusion.is_some() { REPLAYS } else { 1 };
+        for way in std::iter::repeat_n(Way::Whole, wholes).chain([Way::Watched]) {
             run.runner.clear_states();
             for (i, feed) in case.feeds.iter().enumerate() {
                 let seen = match way {
@@ -192,6 +208,10 @@ impl Device {
                 };
                 tensors.extend(seen.into_iter().map(|seen| (way, i, seen)));
             }
+            replays.extend(log.as_ref().map(|trace| trace.borrow_mut().take()));
+        }
+        if let (Some(profile), Some(trace)) = (fusion, &log) {
+            ran(case, profile, &replays[..REPLAYS], &trace.borrow())?;
         }
         Ok(Found { kernels: run.runner.kernel_count(0), tensors, prepare, run: start.elapsed() })
     }
@@ -205,19 +225,53 @@ impl Device {
             elements: 0,
             prepare: Duration::ZERO,
             run: Duration::ZERO,
+            form: String::new(),
             verdict: Verdict::Unknown("the golden file lacks the case".into()),
         };
         let Some(golden) = golden else { return row };
-        match self.run(case) {
-            Ok(found) => {
-                row.kernels = found.kernels;
-                row.elements = found.tensors.iter().map(|(_, _, seen)| seen.words.len()).sum();
-                (row.prepare, row.run) = (found.prepare, found.run);
-                row.verdict = compare(case, golden, &found);
+        let forms = match case.forms() {
+            Ok(forms) => forms,
+            Err(diagnostic) => return Row { verdict: Verdict::Failed(diagnostic.to_string()), ..row },
+        };
+        for form in forms {
+            row.verdict = match self.run(case, form.as_ref()) {
+                Ok(found) => {
+                    row.kernels += found.kernels;
+                    row.elements += found.tensors.iter().map(|(_, _, seen)| seen.words.len()).sum::<usize>();
+                    row.prepare += found.prepare;
+                    row.run += found.run;
+                    compare(case, golden, &found)
+                }
+                Err(diagnostic) => Verdict::Failed(diagnostic.to_string()),
+            };
+            if row.verdict != Verdict::Equal {
+                row.form = form.map_or(String::new(), |profile| format!("fused for {}", profile.name));
+                break;
             }
-            Err(diagnostic) => row.verdict = Verdict::Failed(diagnostic.to_string()),
         }
         row
+    }
+}
+
+/// What a device was told to run, if there is one.
+type Log = Option<Rc<RefCell<Trace>>>;
+
+/// An error unless every kernel of a fused case ran, and the same launches each time.
+fn ran(case: &Case, profile: &Profile, replays: &[Vec<crate::trace::Ran>], trace: &Trace) -> Result<(), Diagnostic> {
+    let fault = |wanted: &str, found: String| {
+        Diagnostic::new(codes::PLAN_FACT, "the launches of a fused case are not what they should be")
+            .at(Place::item(case.family, format!("{}, fused for {}", case.name, profile.name)))
+            .wanted(wanted, found)
+            .help("this is a fault of ours, please report it")
+    };
+    let first = &replays[0];
+    if let Some(other) = replays.iter().find(|other| *other != first) {
+        return Err(fault("the same launches at every replay", format!("{} and {}", first.len(), other.len())));
+    }
+    let kernels: BTreeSet<u32> = first.iter().map(|(kernel, _)| *kernel).collect();
+    match trace.idle(&kernels).split_first() {
+        None => Ok(()),
+        Some((name, rest)) => Err(fault("every kernel to run", format!("not {name}, nor {} others", rest.len()))),
     }
 }
 

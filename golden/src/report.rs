@@ -35,12 +35,14 @@ impl Table {
         let Table { family, case } = *self;
         let (prepare, run) = (row.prepare.as_secs_f64() * 1e3, row.run.as_secs_f64() * 1e3);
         let mut text = format!(
-            "{:family$}  {:case$}  {:7}  {:>10}  {prepare:10.1}  {run:8.1}  {}",
+            "{:family$}  {:case$}  {:7}  {:>10}  {prepare:10.1}  {run:8.1}  {}{}{}",
             row.family,
             row.case,
             row.kernels,
             grouped(row.elements),
-            row.verdict.word()
+            row.verdict.word(),
+            if row.form.is_empty() { "" } else { ", " },
+            row.form
         );
         for line in row.verdict.lines() {
             let _ = write!(text, "\n    {line}");
@@ -198,6 +200,7 @@ pub fn json(device: &str, rows: &[Row]) -> String {
             "equal": row.verdict == Verdict::Equal,
             "verdict": row.verdict.word(),
             "lines": row.verdict.lines(),
+            "form": row.form,
             "differences": differences,
         })
     };

@@ -33,11 +33,31 @@ pub const ROWS: [Kind; 7] = {
 const SCALE_BLOCK: [u32; 2] = [2, 32];
 
 /// A tensor of `parts` parts of `rows` rows, whose kinds follow [`ROWS`].
-pub fn contents(format: Format, [parts, rows, cols]: [usize; 3], random: &mut Random) -> Contents {
+pub fn contents(format: Format, shape: [usize; 3], random: &mut Random) -> Contents {
+    of_kinds(format, shape, |row| ROWS[row % ROWS.len()], random)
+}
+
+/// A tensor of plain rows.
+pub fn plain(format: Format, shape: [usize; 3], random: &mut Random) -> Contents {
+    of_kinds(format, shape, |_| Kind::Plain, random)
+}
+
+/// A tensor whose integers are ids of so many rows.
+pub fn ids([parts, rows, cols]: [usize; 3], below: u32, random: &mut Random) -> Contents {
+    let data = (0..parts * rows * cols).flat_map(|_| random.below(below).to_le_bytes()).collect();
+    Contents { data, scales: Vec::new(), scale_block: [0, 0] }
+}
+
+fn of_kinds(
+    format: Format,
+    [parts, rows, cols]: [usize; 3],
+    kind: impl Fn(usize) -> Kind,
+    random: &mut Random,
+) -> Contents {
     let mut data = Vec::new();
     for row in (0..parts).flat_map(|_| 0..rows) {
         for block in 0..cols / format.block_len() {
-            data.extend(self::block(format, ROWS[row % ROWS.len()], block, random));
+            data.extend(self::block(format, kind(row), block, random));
         }
     }
     if !format.has_scales() {
@@ -47,7 +67,7 @@ pub fn contents(format: Format, [parts, rows, cols]: [usize; 3], random: &mut Ra
     let mut scales = Vec::new();
     for row in (0..parts).flat_map(|_| (0..rows).step_by(down)) {
         for block in 0..cols.div_ceil(across) {
-            scales.push(exponent(ROWS[row % ROWS.len()], block, random));
+            scales.push(exponent(kind(row), block, random));
         }
     }
     Contents { data, scales, scale_block: SCALE_BLOCK }

@@ -190,7 +190,15 @@ impl Draft {
         let feeds = feeds.collect();
         assert!(position <= CONTEXT, "the steps of {} fit its context", self.name);
         let bounds = Bounds { context: CONTEXT, columns: self.columns, outputs: self.columns };
-        Case { family: self.family, name: self.name, graph: self.b.finish(), weights: self.weights, bounds, feeds }
+        Case {
+            family: self.family,
+            name: self.name,
+            graph: self.b.finish(),
+            weights: self.weights,
+            bounds,
+            feeds,
+            profiles: &[],
+        }
     }
 
     /// The case of one step of one column: nothing in it depends on the step.

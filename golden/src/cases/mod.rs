@@ -10,6 +10,7 @@
 //! | `quantise` | q8 activations |
 //! | `product` | every storage format with f32 and q8 activations, gathered experts, attention |
 //! | `choose` | `top_k`, `arg_max`, `sort_ids` |
+//! | `fused` | values that are computed together |
 //!
 //! A case is a pure function of its name: the same graph, weights and steps everywhere. What it gives is defined by the
 //! evaluator; `golden/kernels` holds hashes of that.
@@ -17,6 +18,7 @@
 mod bytes;
 mod choose;
 mod draft;
+pub mod fused;
 pub mod inputs;
 mod map;
 mod product;
@@ -28,6 +30,7 @@ mod views;
 mod widen;
 
 use ds4_compiler::frame::{Form, Frame, assemble};
+use ds4_compiler::fuse::Profile;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::eval::{Evaluator, Fault, States, Tensor};
 use ds4_ir::plan::PlanTables;
@@ -59,13 +62,15 @@ pub struct Case {
     pub bounds: Bounds,
     /// Its steps, one sequence.
     pub feeds: Vec<Feed>,
+    /// Device profiles by which its values are fused, each in a plan of its own; none: every value is a launch.
+    pub profiles: &'static [&'static str],
 }
 
 /// A family: its name, and what makes its cases.
 pub type Family = (&'static str, fn() -> Vec<Case>);
 
 /// The families, in the order of reports.
-pub const FAMILIES: [Family; 8] = [
+pub const FAMILIES: [Family; 9] = [
     (map::FAMILY, map::cases),
     (views::FAMILY, views::cases),
     (states::FAMILY, states::cases),
@@ -74,6 +79,7 @@ pub const FAMILIES: [Family; 8] = [
     (quantise::FAMILY, quantise::cases),
     (product::FAMILY, product::cases),
     (choose::FAMILY, choose::cases),
+    (fused::FAMILY, fused::cases),
 ];
 
 /// All cases.
@@ -106,11 +112,22 @@ impl Case {
         self.feeds.iter().map(|feed| evaluator.step(&mut states, feed.step, &feed.tokens, &wanted)).collect()
     }
 
-    /// The plan of the case, checked.
+    /// Its forms: for each profile one, or the unfused one.
+    ///
+    /// # Errors
+    /// A profile is malformed.
+    pub fn forms(&self) -> Result<Vec<Option<Profile>>, Diagnostic> {
+        match self.profiles {
+            [] => Ok(vec![None]),
+            names => names.iter().map(|name| Profile::find(name).map(Some)).collect(),
+        }
+    }
+
+    /// The plan of the case in one of its forms, checked.
     ///
     /// # Errors
     /// The case is faulty, or devices have no kernel for it.
-    pub fn plan(&self, targets: &[Target]) -> Result<PlanTables, Diagnostic> {
+    pub fn plan(&self, targets: &[Target], fusion: Option<&Profile>) -> Result<PlanTables, Diagnostic> {
         let graph = self.graph.view();
         let faulty = |fault: String| {
             Diagnostic::new(codes::PLAN_DAMAGED, "a case of the kernel suite is faulty")
@@ -126,7 +143,7 @@ impl Case {
             weights: self.weights.weights(),
             context: self.bounds.context,
             entries: &[("step", self.bounds.columns)],
-            form: Form { targets, fusion: None },
+            form: Form { targets, fusion },
         };
         let plan = assemble(&graph, &frame)?;
         ds4_ir::plan::check::check(&graph, &plan.view()).map_err(faulty)?;

@@ -267,7 +267,7 @@ impl Backend for Lazy {
         self.0.sequence(dispatches)
     }
     fn run(&mut self, sequence: Sequence, dispatches: &[(u32, [u32; 2])]) -> Result<(), Diagnostic> {
-        self.0.run(sequence, &dispatches[..dispatches.len() - 1])
+        self.0.run(sequence, &dispatches[..dispatches.len().saturating_sub(1)])
     }
 }
 

@@ -286,10 +286,9 @@ impl Emit<'_> {
 
     fn widened(&self, v: Value, at: &[Index]) -> Element {
         let Some((k, row_at)) = at.split_last() else { return self.refused(Refusal::NoSchedule(v), v) };
-        let holder = self.holder(v);
         let direct = std::cell::Cell::new(None);
         let w = self.graph.args(v)[0];
-        let masked = self.masks_rows(w);
+        let holder = self.masks_rows(w).then(|| self.holder(v));
         self.with_row(w, row_at, &mut |tensor, row| {
             let row = tensor.row(&self.b, row.value(&self.b));
             let k = k.value(&self.b);
@@ -300,12 +299,16 @@ impl Emit<'_> {
                     Err(_) => self.refused(Refusal::NoSchedule(v), v),
                 },
             };
-            match masked {
-                true => self.hold(holder, element),
-                false => direct.set(Some(element)),
+            match holder {
+                Some(holder) => self.hold(holder, element),
+                None => direct.set(Some(element)),
             }
         });
-        direct.get().unwrap_or_else(|| self.held(holder))
+        match (holder, direct.get()) {
+            (Some(holder), _) => self.held(holder),
+            (None, Some(element)) => element,
+            (None, None) => self.refused(Refusal::NoSchedule(v), v),
+        }
     }
 
     /// Whether masked ids choose rows of a weight.

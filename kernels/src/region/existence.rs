@@ -19,6 +19,9 @@ const AGAIN: u64 = 4;
 const SMALL: u64 = 32;
 /// Most leaves of all elements of a reduction that one lane computes alone: each is a line of the text.
 const FEW: u64 = 64;
+/// Work of an element from which on lanes compute a small map together: that is less text and less time than one lane after all,
+/// for a barrier.
+const COSTLY: u64 = 40;
 /// Passes of `top_k` over its keys.
 const PASSES: u64 = 34;
 
@@ -120,9 +123,12 @@ impl Existence {
         match facts.graph.op(v) {
             Op::Reduce if self.is_small(facts, i) => Kept::Small,
             Op::Reduce | Op::Product | Op::Quantise | Op::TopK | Op::ArgMax | Op::SortIds | Op::Write => Kept::Yes,
-            Op::Map if self.stored[i] && !inline && self.is_small(facts, i) => Kept::Small,
-            Op::Map if again == 0 || inline => Kept::No,
-            Op::Map if self.is_small(facts, i) => Kept::Small,
+            Op::Map if inline || again == 0 && !self.stored[i] => Kept::No,
+            Op::Map if self.is_small(facts, i) => match self.elements[i] > 1 && cost(facts.graph, v) >= COSTLY {
+                true => Kept::Yes,
+                false => Kept::Small,
+            },
+            Op::Map if again == 0 => Kept::No,
             Op::Map if again.saturating_mul(cost(facts.graph, v)) <= REPEATED * u64::from(facts.lanes) => Kept::No,
             Op::Map => Kept::Yes,
             Op::Concat if again > 0 && !inline => Kept::Yes,

@@ -13,7 +13,7 @@
 //! | `share` | lanes of a tree, rows and columns of a product that share what they load |
 //! | `index`, `space` | positions as sums of words, so that views compose without divisions |
 //! | `element` | an element where it is read: loaded, or made from its operands' elements |
-//! | `work`, `sums`, `product`, `blocks`, `choose` | the steps |
+//! | `work`, `roll`, `sums`, `product`, `blocks`, `choose` | the steps |
 //!
 //! What a workgroup computes again that others compute as well is stored by the first of them. Barriers stand between steps
 //! where one reads or overwrites what another used; a barrier orders slots only where a value is read back from its slot.
@@ -31,6 +31,7 @@ mod locality;
 mod plan;
 mod product;
 mod refusal;
+mod roll;
 mod share;
 mod space;
 mod steps;

@@ -12,6 +12,7 @@ use super::element::key;
 use super::index::Index;
 use super::kernel::Emit;
 use super::refusal::Refusal;
+use super::roll::roll;
 use super::space::Space;
 use super::steps::{Order, Step};
 use super::sums::{Joined, rule_of};
@@ -136,39 +137,61 @@ impl Emit<'_> {
     }
 
     fn chain_at(&self, values: &[usize], lead: Option<Index>) {
+        match roll(self, values) {
+            Some(roll) => self.chain_with_loop(values, &roll, lead.as_ref()),
+            None => self.chain_part(values, lead.as_ref()),
+        }
+    }
+
+    /// Values of a chain, element by element.
+    pub(super) fn chain_part(&self, values: &[usize], lead: Option<&Index>) {
         for &i in values {
             let v = self.region.values[i];
-            let space = self.space(i);
-            let mut extents: Vec<u32> = space.locals().filter_map(Extent::constant).collect();
-            if let Some(Extent::Dim(_)) = space.locals().next() {
-                extents.insert(0, 1);
-            }
-            let count: u32 = extents.iter().product();
-            for number in 0..count {
-                let mut rest = number;
-                let mut locals: Vec<Index> = extents
-                    .iter()
-                    .rev()
-                    .map(|&n| {
-                        let here = rest % n;
-                        rest /= n;
-                        Index::constant(here)
-                    })
-                    .collect();
-                locals.reverse();
-                if let (Some(lead), Some(first)) = (&lead, locals.first_mut()) {
-                    *first = lead.clone();
-                }
-                let at = self.coordinates(&space, &locals);
+            for at in self.chain_positions(i, lead) {
                 let element = match self.op(v) {
                     Op::Reduce => self.unrolled(v, &at),
                     _ => self.made(v, &at),
                 };
                 let element = self.named(element);
-                self.registers.borrow_mut().insert(key(v, &at), element);
+                self.insert(v, &at, element);
                 self.keep(i, &at, element);
             }
         }
+    }
+
+    /// An element is in a local from here on.
+    pub(super) fn insert(&self, v: Value, at: &[Index], element: Element) {
+        self.registers.borrow_mut().insert(key(v, at), element);
+    }
+
+    /// The positions of a value of a chain, with the lane's own one along the axis that lanes share out.
+    pub(super) fn chain_positions(&self, i: usize, lead: Option<&Index>) -> Vec<Vec<Index>> {
+        let space = self.space(i);
+        let mut extents: Vec<u32> = space.locals().filter_map(Extent::constant).collect();
+        if let Some(Extent::Dim(_)) = space.locals().next() {
+            extents.insert(0, 1);
+        }
+        let count: u32 = extents.iter().product();
+        let position = |number: u32| {
+            let mut rest = number;
+            let mut digit = |&n: &u32| {
+                let here = rest % n;
+                rest /= n;
+                Index::constant(here)
+            };
+            let mut locals: Vec<Index> = extents.iter().rev().map(&mut digit).collect();
+            locals.reverse();
+            if let (Some(lead), Some(first)) = (lead, locals.first_mut()) {
+                *first = lead.clone();
+            }
+            self.coordinates(&space, &locals)
+        };
+        (0..count).map(position).collect()
+    }
+
+    /// Notes that no schedule does a value.
+    pub(super) fn no_schedule(&self, v: Value) {
+        self.refuse(Refusal::NoSchedule(v));
     }
 
     /// A reduction of few leaves, in its tree.

@@ -14,6 +14,7 @@ mod planted;
 mod products;
 mod reductions;
 mod region_faults;
+mod region_loops;
 mod region_sweep;
 mod regions;
 pub(crate) mod shown;

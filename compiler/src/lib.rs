@@ -2,7 +2,7 @@
 //!
 //! [`read`] opens checkpoints (headers only), [`model`] says what they hold, [`lower`] spells the step as a value graph,
 //! [`rewrite`] changes its terms by proved laws, [`schedule`] makes launches and memory of it, [`kernels`] the texts for devices, [`frame`] a plan of any graph,
-//! [`assemble`] that of a model, [`command`] the command line. [`sample`] writes checkpoints of any shape for tests and for
+//! [`assemble`] that of a model, [`step`] and [`picture`] show launches to people, [`command`] is the command line. [`sample`] writes checkpoints of any shape for tests and for
 //! people who want to try one.
 
 pub mod assemble;
@@ -12,7 +12,9 @@ pub mod fuse;
 pub mod kernels;
 pub mod lower;
 pub mod model;
+pub mod picture;
 pub mod read;
 pub mod rewrite;
 pub mod sample;
 pub mod schedule;
+pub mod step;

@@ -13,7 +13,7 @@ use super::report::size;
 use super::{EntryName, entry, open_plan};
 use crate::fuse::{Profile, why_not};
 use crate::step::parts::{Kind, Parts, Sums};
-use crate::step::{Found, Step, Traffic};
+use crate::step::{Found, Source, Step, Traffic};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -135,7 +135,10 @@ impl Report<'_> {
             (true, true) => "begins".into(),
             (false, true) => format!("absorb: reads {read}"),
             (_, false) if also.len() > 3 => format!("duplicate: also in {} regions", also.len()),
-            (_, false) => format!("duplicate: also in {}", also.iter().map(|(launch, region)| format!("{launch}.{region}")).collect::<Vec<_>>().join(" ")),
+            (_, false) => format!(
+                "duplicate: also in {}",
+                also.iter().map(|(launch, region)| format!("{launch}.{region}")).collect::<Vec<_>>().join(" ")
+            ),
         }
     }
 
@@ -162,12 +165,22 @@ impl Report<'_> {
         if beside > 0 {
             let _ = writeln!(text, "pair: side by side with {beside} other regions of launch {}", found.0);
         }
+        let reads = self.step.lists.reads(self.step.values(found)).into_iter().map(|read| ("reads", read));
+        let writes = self.step.written(found).map(|write| ("writes", write));
+        for (what, (source, bytes)) in reads.chain(writes) {
+            let (kind, name) = (self.step.source_kind(source), self.step.source_name(source));
+            let _ = writeln!(text, "{what:<6} {:>10}  {kind} {name}", size(bytes));
+        }
         for &v in self.step.values(found) {
             let op = self.step.graph.op(v).name();
             let stored = if self.step.lists.is_stored(v) { "stored" } else { "" };
             let path = self.step.span(v);
-            let _ =
-                writeln!(text, "  {v:<7} {op:<9} {:<34} {stored:<7} {:<28} {path}", self.step.typed(v), self.rule(found, v));
+            let _ = writeln!(
+                text,
+                "  {v:<7} {op:<9} {:<34} {stored:<7} {:<28} {path}",
+                self.step.typed(v),
+                self.rule(found, v)
+            );
         }
         text
     }
@@ -192,12 +205,15 @@ impl Report<'_> {
                 "rule": self.rule(found, v),
             })
         };
+        let moved = |(source, bytes): (Source, u64)| json!({ "kind": self.step.source_kind(source), "name": self.step.source_name(source), "bytes": bytes });
         json!({
             "launch": found.0,
             "region": found.1,
             "name": self.step.name(found),
             "launches_before": self.step.before(found),
             "bytes_saved": self.step.saved(found),
+            "reads": self.step.lists.reads(self.step.values(found)).into_iter().map(moved).collect::<Vec<_>>(),
+            "writes": self.step.written(found).map(moved).collect::<Vec<_>>(),
             "tiles": self.step.tiles(found),
             "values": self.step.values(found).iter().map(value).collect::<Vec<_>>(),
         })

@@ -113,7 +113,8 @@ pub fn list_text(plan: &Plan<'_>, text: &mut String) {
     );
     for (row, uses) in plan.kernels.iter().zip(uses(plan)) {
         let uses: String = uses.iter().map(|n| format!(" {n:>8}")).collect();
-        let _ = writeln!(text, "  {:>5} {:>6}{uses}  text {TEXT}  {}", row.lanes, row.workgroup_bytes, plan.str(row.name));
+        let _ =
+            writeln!(text, "  {:>5} {:>6}{uses}  text {TEXT}  {}", row.lanes, row.workgroup_bytes, plan.str(row.name));
     }
 }
 

@@ -2,7 +2,9 @@
 
 use ds4_ir::graph::Value;
 
-use super::place::{BOX, CHIP, LINE, PAD, PITCH, Places, Placed, Standing, TITLE, Way, columns, place};
+use super::place::{
+    BOX, CHIP, DOOR, Door, LINE, PAD, PITCH, Placed, Places, SIGN, Standing, TITLE, Way, columns, place,
+};
 use super::rooms::{Band, Readers, Room, bands, group};
 use super::svg::{Rect, Svg, fitted};
 use super::{Picture, Proof};
@@ -34,6 +36,11 @@ pub fn draw(picture: &Picture<'_>, readers: &Readers, part: &Part) -> (Drawing, 
     }
     let svg = artist.svg.text;
     (Drawing { svg, size: places.size }, bands)
+}
+
+/// How a page knows a room: launch and number of its first region.
+pub fn key(room: &Room) -> String {
+    room.regions.first().map_or_else(String::new, |(launch, region)| format!("{launch}.{region}"))
 }
 
 struct Artist<'p, 'a> {
@@ -70,7 +77,16 @@ impl Artist<'_, '_> {
             let width = 1 + (bytes.checked_ilog2().unwrap_or(0) as usize).saturating_sub(4) / 5;
             let class = format!("way c{} w{}", value.0 as usize % WAYS, width.min(4));
             let title = format!("{value} {}: {} from {from} to {to}", self.picture.step.typed(*value), size(*bytes));
-            self.svg.way(&class, &format!(" data-way=\"{value}\""), points, &title);
+            let keys = ends.map(|end| self.key(&places.placed[end]));
+            let data = format!(" data-way=\"{value}\" data-from=\"{}\" data-to=\"{}\"", keys[0], keys[1]);
+            self.svg.way(&class, &data, points, &title);
+        }
+    }
+
+    fn key(&self, placed: &Placed) -> String {
+        match placed.what {
+            Standing::Room(band, room) => key(&self.bands[band].rooms[room]),
+            Standing::From(_) | Standing::To(_) => String::new(),
         }
     }
 
@@ -87,14 +103,14 @@ impl Artist<'_, '_> {
         self.picture.step.lists.first(v).map_or_else(String::new, |found| format!("launch {}", found.0))
     }
 
-    /// The launches of other parts that read a value.
+    /// The launches of other parts that read a value: the first one, and how many more.
     fn readers(&self, v: Value) -> String {
         let mut launches: Vec<usize> = self.readers.of[&v].iter().map(|found| found.0).collect();
         launches.retain(|launch| self.part.launches.binary_search(launch).is_err());
         launches.dedup();
         match launches[..] {
             [one] => format!("launch {one}"),
-            [first, ..] => format!("{} from {first}", launches.len()),
+            [first, ..] => format!("{first} +{} more", launches.len() - 1),
             [] => String::new(),
         }
     }
@@ -106,13 +122,36 @@ impl Artist<'_, '_> {
             Standing::To(v) => self.chip(v, &format!("to {}", self.readers(v)), placed.at),
         }
         let Rect { y, h, .. } = placed.at;
-        for &(v, bytes, x) in &placed.exits {
-            self.svg.line("sign", x + 5, y + h + 11, &v.to_string());
-            self.svg.line("sign", x + 5, y + h + 22, &size(bytes));
+        for door in &placed.exits {
+            let elsewhere = door.elsewhere.then(|| format!("→ {}", self.readers(door.value)));
+            self.signs(door, y + h + SIGN, y + h, elsewhere, 1);
         }
-        for &(v, bytes, x) in &placed.entries {
-            self.svg.line("sign", x + 5, y - 14, &v.to_string());
-            self.svg.line("sign", x + 5, y - 3, &size(bytes));
+        for door in &placed.entries {
+            let elsewhere = door.elsewhere.then(|| format!("← {}", self.origin(door.value)));
+            self.signs(door, y - 3, y, elsewhere, -1);
+        }
+    }
+
+    /// What is written at a door, from the room outwards; a value from or for elsewhere has a short way only.
+    fn signs(&mut self, door: &Door, first: i32, wall: i32, elsewhere: Option<String>, outwards: i32) {
+        let Door { value, bytes, x, .. } = *door;
+        if let Some(text) = elsewhere {
+            let title = format!("{value} {} {text}", self.picture.step.typed(value));
+            let ends = [(x, wall), (x, wall + outwards * (3 * SIGN - 2))];
+            self.svg.way("way stub", &format!(" data-way=\"{value}\""), &ends, &title);
+            self.svg.line(
+                "sign",
+                x + 5,
+                first + outwards * 2 * SIGN,
+                &fitted(text.trim_end_matches(" more"), 9, DOOR - 8),
+            );
+        }
+        let mut lines = [value.to_string(), size(bytes)];
+        if outwards < 0 {
+            lines.reverse();
+        }
+        for (i, line) in lines.iter().enumerate() {
+            self.svg.line("sign", x + 5, first + outwards * i as i32 * SIGN, line);
         }
     }
 
@@ -125,9 +164,8 @@ impl Artist<'_, '_> {
     }
 
     fn room(&mut self, room: &Room, at: Rect) {
-        let key: Vec<String> = room.regions.iter().take(1).map(|(launch, region)| format!("{launch}.{region}")).collect();
         let many = if room.regions.len() > 1 { " run" } else { "" };
-        self.svg.open(&format!(" class=\"room{many}\" data-room=\"{}\"", key.concat()));
+        self.svg.open(&format!(" class=\"room{many}\" data-room=\"{}\"", key(room)));
         self.svg.rect("wall", at, " rx=\"6\"");
         let x = at.x + PAD;
         self.svg.line("title", x, at.y + PAD + 9, &fitted(&room.title, 12, at.w - 2 * PAD - 44));
@@ -137,7 +175,7 @@ impl Artist<'_, '_> {
             self.svg.line("small", x, y + 8, &fitted(line, 10, at.w - 2 * PAD));
             y += LINE;
         }
-        let columns = columns(room.values.len());
+        let columns = columns(at.w);
         for (i, &v) in room.values.iter().enumerate() {
             let (column, row) = ((i % columns) as i32, (i / columns) as i32);
             self.value(room, v, Rect { x: x + column * PITCH, y: y + row * PITCH, w: BOX, h: BOX });

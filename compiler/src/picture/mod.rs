@@ -25,7 +25,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    const LISTS: &str = "lists: every value is computed, nothing is read too early, states are replaced in order: checked";
+    const LISTS: &str =
+        "lists: every value is computed, nothing is read too early, states are replaced in order: checked";
     const TEXT: &str = "text: unproved, the certificate is about values";
 
     /// What a certificate that was checked proves; none where the graph is the model's own.

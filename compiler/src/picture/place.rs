@@ -4,8 +4,11 @@
 //! vertical lanes. A value leaves the room that computes it by a door at the bottom, takes one track of the corridor there,
 //! and enters the rooms of the next row by doors at the top; what is read further down goes by a lane. Doors at the bottom
 //! and doors at the top never share a vertical line, nor do two ways share a piece of track or lane.
+//!
+//! What comes from another part of the step, or goes there, has a chip above or below all rooms; small values, of which there
+//! are many, have a sign at the door instead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ds4_ir::graph::Value;
 
@@ -25,15 +28,17 @@ pub const LINE: i32 = 14;
 pub const PAD: i32 = 10;
 /// Distance of doors; what is written at a door fits in between.
 pub const DOOR: i32 = 72;
-/// Height of what is written at doors.
-pub const SIGN: i32 = 28;
+/// Height of a line that is written at doors.
+pub const SIGN: i32 = 11;
+/// Bytes from which a value of another part has a chip.
+const CHIPPED: u64 = 1024;
 const GAP: i32 = 24;
 const TRACK: i32 = 8;
 const LANE: i32 = 10;
 /// Rooms of a launch that are wider together stand in several rows.
 const MOST: i32 = 1500;
 /// Size of a chip: a value from elsewhere, or for elsewhere.
-pub const CHIP: Rect = Rect { x: 0, y: 0, w: 128, h: 34 };
+pub const CHIP: Rect = Rect { x: 0, y: 0, w: 148, h: 34 };
 
 /// What stands in a row.
 pub enum Standing {
@@ -51,10 +56,23 @@ pub struct Placed {
     pub what: Standing,
     /// Where it is.
     pub at: Rect,
-    /// Doors at the top: value, bytes, and where.
-    pub entries: Vec<(Value, u64, i32)>,
+    /// Doors at the top.
+    pub entries: Vec<Door>,
     /// Doors at the bottom.
-    pub exits: Vec<(Value, u64, i32)>,
+    pub exits: Vec<Door>,
+}
+
+/// Where a value enters or leaves.
+#[derive(Clone, Copy)]
+pub struct Door {
+    /// The value.
+    pub value: Value,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Where the door is.
+    pub x: i32,
+    /// Whether the value comes from another part, or goes to another part, and has no chip.
+    pub elsewhere: bool,
 }
 
 /// The way of a value from one door to another.
@@ -81,24 +99,24 @@ pub struct Places {
     pub size: (i32, i32),
 }
 
-/// Columns of a room's boxes.
-pub fn columns(count: usize) -> usize {
-    let wanted = (1..).find(|n| n * n * 10 >= count * 24).unwrap_or(1);
-    wanted.clamp(4.min(count.max(1)), 26)
+/// Columns of boxes in a room of a width: all that fit.
+pub fn columns(width: i32) -> usize {
+    ((width - 2 * PAD) / PITCH).max(1) as usize
 }
 
 /// The size of a room.
 fn room_size(room: &Room) -> (i32, i32) {
     let count = room.values.len();
-    let columns = columns(count);
-    let rows = count.div_ceil(columns) as i32;
+    // Boxes of many values take more than twice as much width as height.
+    let wanted = (1..=26).find(|n| n * n * 10 >= count * 24).unwrap_or(26) as i32;
     let lines = room.above.iter().chain(&room.below).map(|line| width(line, 10)).max().unwrap_or(0);
     // Beside the title stand three marks.
     let text = (width(&room.title, 12) + 48).max(lines).min(300);
     let doors = room.inputs.len().max(room.outputs.len()) as i32 * DOOR;
-    let inner = text.max(columns as i32 * PITCH).max(doors);
+    let w = up_to_8(text.max(wanted * PITCH).max(doors) + 2 * PAD);
+    let rows = count.div_ceil(columns(w)) as i32;
     let lines = (room.above.len() + room.below.len()) as i32 * LINE;
-    (up_to_8(inner + 2 * PAD), TITLE + lines + rows * PITCH + 2 * PAD)
+    (w, TITLE + lines + rows * PITCH + 2 * PAD)
 }
 
 fn up_to_8(x: i32) -> i32 {
@@ -115,21 +133,21 @@ struct Rows<'r> {
 }
 
 impl Rows<'_> {
-    fn stand(&mut self, what: Standing, (w, h): (i32, i32), entries: &[(Value, u64)], exits: &[(Value, u64)]) {
+    fn stand(&mut self, what: Standing, (w, h): (i32, i32), entries: Vec<Door>, exits: Vec<Door>) {
         let row = self.rows.len() - 1;
         let beside = self.rows[row].iter().map(|&i| self.placed[i].at.w + GAP).sum::<i32>();
         if beside + w > MOST && beside > 0 {
             self.rows.push(Vec::new());
         }
         let row = self.rows.len() - 1;
-        let doors = |list: &[(Value, u64)]| list.iter().map(|&(v, bytes)| (v, bytes, 0)).collect();
         let at = Rect { x: 0, y: 0, w, h };
         self.rows[row].push(self.placed.len());
-        self.placed.push(Placed { what, at, entries: doors(entries), exits: doors(exits) });
+        self.placed.push(Placed { what, at, entries, exits });
     }
 
     fn new<'r>(bands: &'r [Band], readers: &Readers, part: &Part) -> Rows<'r> {
-        let inside = |v: Value| bands.iter().flat_map(|band| &band.rooms).any(|room| room.outputs.iter().any(|o| o.0 == v));
+        let inside =
+            |v: Value| bands.iter().flat_map(|band| &band.rooms).any(|room| room.outputs.iter().any(|o| o.0 == v));
         let mut from: BTreeMap<Value, u64> = BTreeMap::new();
         let mut to: BTreeMap<Value, u64> = BTreeMap::new();
         for room in bands.iter().flat_map(|band| &band.rooms) {
@@ -137,22 +155,31 @@ impl Rows<'_> {
                 let most = from.entry(v).or_default();
                 *most = (*most).max(bytes);
             }
-            let elsewhere = |v: &Value| readers.of[v].iter().any(|found| part.launches.binary_search(&found.0).is_err());
+            let elsewhere =
+                |v: &Value| readers.of[v].iter().any(|found| part.launches.binary_search(&found.0).is_err());
             to.extend(room.outputs.iter().filter(|(v, _)| elsewhere(v)).copied());
         }
+        from.retain(|_, bytes| *bytes >= CHIPPED);
+        let small: BTreeSet<Value> = to.iter().filter(|(_, bytes)| **bytes < CHIPPED).map(|(&v, _)| v).collect();
+        to.retain(|v, _| !small.contains(v));
+        let door = |&(value, bytes): &(Value, u64), elsewhere| Door { value, bytes, x: 0, elsewhere };
         let mut rows = Rows { bands, placed: Vec::new(), rows: vec![Vec::new()], of_band: Vec::new() };
         let chip = (CHIP.w, CHIP.h);
-        from.iter().for_each(|(&v, &bytes)| rows.stand(Standing::From(v), chip, &[], &[(v, bytes)]));
+        from.iter()
+            .for_each(|(&v, &bytes)| rows.stand(Standing::From(v), chip, vec![], vec![door(&(v, bytes), false)]));
         for (b, band) in bands.iter().enumerate() {
             rows.rows.push(Vec::new());
             let first = rows.rows.len() - 1;
             for (r, room) in band.rooms.iter().enumerate() {
-                rows.stand(Standing::Room(b, r), room_size(room), &room.inputs, &room.outputs);
+                let entries =
+                    room.inputs.iter().map(|input| door(input, !inside(input.0) && !from.contains_key(&input.0)));
+                let exits = room.outputs.iter().map(|output| door(output, small.contains(&output.0)));
+                rows.stand(Standing::Room(b, r), room_size(room), entries.collect(), exits.collect());
             }
             rows.of_band.push((first, rows.rows.len() - 1));
         }
         rows.rows.push(Vec::new());
-        to.iter().for_each(|(&v, &bytes)| rows.stand(Standing::To(v), chip, &[(v, bytes)], &[]));
+        to.iter().for_each(|(&v, &bytes)| rows.stand(Standing::To(v), chip, vec![door(&(v, bytes), false)], vec![]));
         rows
     }
 }
@@ -213,6 +240,7 @@ fn places(intervals: impl Iterator<Item = (i32, i32)>) -> (Vec<i32>, i32) {
 pub fn place(bands: &[Band], readers: &Readers, part: &Part) -> Places {
     let mut rows = Rows::new(bands, readers, part);
     let mut nets = nets(&rows);
+    nets.retain(|net| !net.to.is_empty());
     let spans = nets.iter().filter(|net| net.is_long()).map(|net| {
         let last = net.to.iter().map(|to| to.0).max().unwrap_or(net.row);
         (net.row as i32, last as i32 - 1)
@@ -226,9 +254,9 @@ pub fn place(bands: &[Band], readers: &Readers, part: &Part) -> Places {
     }
     place_across(&mut rows, left);
     for net in &mut nets {
-        net.exit = rows.placed[net.from].exits.iter().find(|exit| exit.0 == net.value).map_or(0, |exit| exit.2);
+        net.exit = rows.placed[net.from].exits.iter().find(|exit| exit.value == net.value).map_or(0, |exit| exit.x);
         for (_, door, _, at) in &mut net.to {
-            *door = rows.placed[*at].entries.iter().find(|entry| entry.0 == net.value).map_or(0, |entry| entry.2);
+            *door = rows.placed[*at].entries.iter().find(|entry| entry.value == net.value).map_or(0, |entry| entry.x);
         }
     }
     let tops = place_down(&mut rows, &mut nets);
@@ -241,14 +269,14 @@ fn nets(rows: &Rows<'_>) -> Vec<Net> {
     let mut of_value: BTreeMap<Value, usize> = BTreeMap::new();
     for (row, standing) in rows.rows.iter().enumerate() {
         for &at in standing {
-            for &(v, bytes, _) in &rows.placed[at].entries {
-                if let Some(&net) = of_value.get(&v) {
-                    nets[net].to.push((row, 0, bytes, at));
+            for entry in &rows.placed[at].entries {
+                if let Some(&net) = of_value.get(&entry.value) {
+                    nets[net].to.push((row, 0, entry.bytes, at));
                 }
             }
         }
         for &at in standing {
-            for &(value, ..) in &rows.placed[at].exits {
+            for &Door { value, .. } in &rows.placed[at].exits {
                 of_value.insert(value, nets.len());
                 nets.push(Net { value, from: at, row, exit: 0, lane: 0, to: Vec::new(), tracks: BTreeMap::new() });
             }
@@ -266,10 +294,10 @@ fn place_across(rows: &mut Rows<'_>, left: i32) {
             placed.at.x = x;
             // Vertical lines below a row are at multiples of 8, those above at 4 more.
             for (i, exit) in placed.exits.iter_mut().enumerate() {
-                exit.2 = x + 8 + i as i32 * DOOR;
+                exit.x = x + 8 + i as i32 * DOOR;
             }
             for (i, entry) in placed.entries.iter_mut().enumerate() {
-                entry.2 = x + 12 + i as i32 * DOOR;
+                entry.x = x + 12 + i as i32 * DOOR;
             }
             x += up_to_8(placed.at.w) + GAP;
         }
@@ -295,14 +323,17 @@ fn place_down(rows: &mut Rows<'_>, nets: &mut [Net]) -> Vec<i32> {
         for (&(_, _, n), track) in users.iter().zip(tracks) {
             nets[n].tracks.insert(row, track);
         }
-        let has_exits = standing.iter().any(|&at| !rows.placed[at].exits.is_empty());
-        y += if has_exits { SIGN } else { 8 };
+        y += signs(standing.iter().flat_map(|&at| &rows.placed[at].exits));
         tops.push(y);
-        let next = rows.rows.get(row + 1);
-        let has_entries = next.is_some_and(|next| next.iter().any(|&at| !rows.placed[at].entries.is_empty()));
-        y += count * TRACK + if has_entries { SIGN } else { 8 };
+        let below = rows.rows.get(row + 1).into_iter().flatten();
+        y += count * TRACK + signs(below.flat_map(|&at| &rows.placed[at].entries));
     }
     tops
+}
+
+/// Height of what is written at doors.
+fn signs<'d>(doors: impl Iterator<Item = &'d Door>) -> i32 {
+    6 + SIGN * doors.map(|door| if door.elsewhere { 3 } else { 2 }).max().unwrap_or(0)
 }
 
 fn finish(rows: Rows<'_>, nets: Vec<Net>, tops: &[i32]) -> Places {

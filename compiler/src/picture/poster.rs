@@ -63,7 +63,7 @@ pub fn said(picture: &Picture<'_>, part: usize) -> [String; 3] {
     let marks = if marks.is_empty() { String::new() } else { format!(", with {}", marks.join(", ")) };
     let name = parts.name(&parts.parts[part]);
     let alike = match alike.len() {
-        1 => format!("{name}: no other is like it"),
+        1 => "no other is like it".into(),
         n => format!("{n} look like this one, which is {name}: the same launches but for ids"),
     };
     let sums = parts.sums(&picture.step, &parts.parts[part]);

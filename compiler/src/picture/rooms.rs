@@ -24,8 +24,6 @@ pub struct Room {
     pub inputs: Vec<(Value, u64)>,
     /// What other rooms read of what it computed, with bytes.
     pub outputs: Vec<(Value, u64)>,
-    /// What it moves.
-    pub traffic: Traffic,
     /// Launches, were nothing fused.
     pub before: usize,
 }
@@ -105,7 +103,6 @@ fn room(step: &Step<'_>, readers: &Readers, regions: Vec<Found>) -> Room {
         below: below(&reads, &traffic),
         inputs: inputs.collect(),
         outputs,
-        traffic,
         before: regions.iter().map(|&found| step.before(found)).sum(),
         values,
         regions,
@@ -157,7 +154,8 @@ fn above(step: &Step<'_>, room: &Room) -> Vec<String> {
 fn below(reads: &[(Source, u64)], traffic: &Traffic) -> Vec<String> {
     let mut lines = Vec::new();
     let states: u64 = reads.iter().filter(|(source, _)| matches!(source, Source::State(_))).map(|read| read.1).sum();
-    for (what, bytes) in [("weights", traffic.weights), ("reads states", states), ("writes states", traffic.states_written)]
+    for (what, bytes) in
+        [("weights", traffic.weights), ("reads states", states), ("writes states", traffic.states_written)]
     {
         if bytes > 0 {
             lines.push(format!("{what} {}", size(bytes)));

@@ -82,7 +82,10 @@ impl Svg {
     /// A dot of a class.
     pub fn dot(&mut self, class: &str, x: i32, y: i32, title: &str) {
         let title = escaped(title);
-        let _ = writeln!(self.text, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"4\"><title>{title}</title></circle>");
+        let _ = writeln!(
+            self.text,
+            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"4\"><title>{title}</title></circle>"
+        );
     }
 
     /// A way along horizontal and vertical lines, with round corners.

@@ -3,6 +3,8 @@
 //! [`traffic`] counts bytes, [`parts`] divides the launches by layers. `ds4c explain` prints it, [`crate::picture`] draws it.
 
 pub mod parts;
+#[cfg(test)]
+mod tests;
 pub mod traffic;
 
 use ds4_ir::graph::{Graph, Value};
@@ -115,9 +117,8 @@ impl<'a> Step<'a> {
 
     /// Bytes of values of a region that were stored and no longer are.
     pub fn saved(&self, found: Found) -> u64 {
-        let gone = |v: &&Value| {
-            self.is_launched_alone(**v) && !self.lists.is_stored(**v) && self.graph.op(**v) != Op::Write
-        };
+        let gone =
+            |v: &&Value| self.is_launched_alone(**v) && !self.lists.is_stored(**v) && self.graph.op(**v) != Op::Write;
         self.values(found).iter().filter(gone).map(|&v| self.lists.bytes(v)).sum()
     }
 
@@ -140,6 +141,22 @@ impl<'a> Step<'a> {
     pub fn name(&self, found: Found) -> String {
         let launched = self.values(found).iter().filter(|&&v| self.is_launched_alone(v));
         common(launched.map(|&v| self.span(v)))
+    }
+
+    /// What a region writes, as what others read.
+    pub fn written(&self, found: Found) -> impl Iterator<Item = (Source, u64)> + use<> {
+        self.lists.writes(found).into_iter().map(|(v, bytes)| (Source::Value(v), bytes))
+    }
+
+    /// What kind of thing a source of a region is.
+    pub fn source_kind(&self, source: Source) -> &'static str {
+        match source {
+            Source::Weight(_) => "weight",
+            Source::Constant(_) => "table",
+            Source::State(_) => "state",
+            Source::Value(v) if self.graph.op(v) == Op::Write => "state",
+            Source::Value(_) => "value",
+        }
     }
 
     /// What a source of a region is called.

@@ -176,19 +176,18 @@ impl Parts {
         pairs.len()
     }
 
-    /// What a part is called: `layer.4`, `layer.4 to layer.5`, `outside of layers`.
+    /// What a part is called: `layer.4`, `layer.4 + layer.5`, `outside of layers`.
     pub fn name(&self, part: &Part) -> String {
         let path = |layer: usize| {
             let (path, number) = &self.layers[layer];
             if path.is_empty() { number.to_string() } else { format!("{path}.{number}") }
         };
-        let layers = match part.layers[..] {
-            [] => return "outside of layers".into(),
-            [one] => path(one),
-            [first, last] => format!("{} to {}", path(first), path(last)),
-            [first, .., last] => format!("{} of {} to {}", part.layers.len(), path(first), path(last)),
-        };
-        if part.outside { format!("outside and {layers}") } else { layers }
+        let mut names: Vec<String> = part.outside.then(|| "outside of layers".into()).into_iter().collect();
+        names.extend(part.layers.iter().take(4).map(|&layer| path(layer)));
+        if part.layers.len() > 4 {
+            names.push(format!("{} more", part.layers.len() - 4));
+        }
+        names.join(" + ")
     }
 
     /// The names of the parts of a kind: all layers by number.
@@ -256,7 +255,7 @@ fn beginnings(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Ascending numbers for people: `0 to 2`, `2, 4, 6 ... 40`.
-fn ranges(numbers: &[u32]) -> String {
+pub(super) fn ranges(numbers: &[u32]) -> String {
     let step = |pair: &[u32]| pair[1] - pair[0];
     let mut text = Vec::new();
     let mut rest = numbers;

@@ -142,9 +142,8 @@ impl<'a> Lists<'a> {
 
     /// What a region leaves in memory, with bytes: values, and rows of states.
     pub fn writes(&self, found: Found) -> Vec<(Value, u64)> {
-        let is_written = |v: &&Value| {
-            self.first(**v) == Some(found) && (self.is_stored(**v) || self.graph.op(**v) == Op::Write)
-        };
+        let is_written =
+            |v: &&Value| self.first(**v) == Some(found) && (self.is_stored(**v) || self.graph.op(**v) == Op::Write);
         let size = |v: Value| match self.graph.op(v) {
             Op::Write => self.bytes(self.graph.args(v)[2]),
             _ => self.bytes(v),

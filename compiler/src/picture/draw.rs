@@ -94,7 +94,7 @@ impl Artist<'_, '_> {
         match placed.what {
             Standing::Room(band, room) => self.bands[band].rooms[room].title.clone(),
             Standing::From(v) => self.origin(v),
-            Standing::To(v) => self.readers(v),
+            Standing::To(v) => self.readers_text(v),
         }
     }
 
@@ -104,14 +104,18 @@ impl Artist<'_, '_> {
     }
 
     /// The launches of other parts that read a value: the first one, and how many more.
-    fn readers(&self, v: Value) -> String {
-        let mut launches: Vec<usize> = self.readers.of[&v].iter().map(|found| found.0).collect();
-        launches.retain(|launch| self.part.launches.binary_search(launch).is_err());
+    fn readers(&self, v: Value) -> (usize, usize) {
+        let readers = self.readers.of.get(&v).into_iter().flatten().map(|found| found.0);
+        let mut launches: Vec<usize> =
+            readers.filter(|launch| self.part.launches.binary_search(launch).is_err()).collect();
         launches.dedup();
-        match launches[..] {
-            [one] => format!("launch {one}"),
-            [first, ..] => format!("{first} +{} more", launches.len() - 1),
-            [] => String::new(),
+        (launches.first().copied().unwrap_or(0), launches.len().saturating_sub(1))
+    }
+
+    fn readers_text(&self, v: Value) -> String {
+        match self.readers(v) {
+            (first, 0) => format!("launch {first}"),
+            (first, more) => format!("launch {first} +{more} more"),
         }
     }
 
@@ -119,11 +123,14 @@ impl Artist<'_, '_> {
         match placed.what {
             Standing::Room(band, room) => self.room(&self.bands[band].rooms[room], placed.at),
             Standing::From(v) => self.chip(v, &format!("from {}", self.origin(v)), placed.at),
-            Standing::To(v) => self.chip(v, &format!("to {}", self.readers(v)), placed.at),
+            Standing::To(v) => self.chip(v, &format!("to {}", self.readers_text(v)), placed.at),
         }
         let Rect { y, h, .. } = placed.at;
         for door in &placed.exits {
-            let elsewhere = door.elsewhere.then(|| format!("→ {}", self.readers(door.value)));
+            let elsewhere = door.elsewhere.then(|| match self.readers(door.value) {
+                (first, 0) => format!("→ launch {first}"),
+                (first, more) => format!("→ {first} +{more}"),
+            });
             self.signs(door, y + h + SIGN, y + h, elsewhere, 1);
         }
         for door in &placed.entries {
@@ -139,12 +146,7 @@ impl Artist<'_, '_> {
             let title = format!("{value} {} {text}", self.picture.step.typed(value));
             let ends = [(x, wall), (x, wall + outwards * (3 * SIGN - 2))];
             self.svg.way("way stub", &format!(" data-way=\"{value}\""), &ends, &title);
-            self.svg.line(
-                "sign",
-                x + 5,
-                first + outwards * 2 * SIGN,
-                &fitted(text.trim_end_matches(" more"), 9, DOOR - 8),
-            );
+            self.svg.line("sign", x + 5, first + outwards * 2 * SIGN, &fitted(&text, 9, DOOR - 8));
         }
         let mut lines = [value.to_string(), size(bytes)];
         if outwards < 0 {

@@ -124,15 +124,14 @@ fn up_to_8(x: i32) -> i32 {
 }
 
 /// The rows of a part: what comes from elsewhere, its rooms, what goes elsewhere.
-struct Rows<'r> {
-    bands: &'r [Band],
+struct Rows {
     placed: Vec<Placed>,
     rows: Vec<Vec<usize>>,
     /// First and last row of each band.
     of_band: Vec<(usize, usize)>,
 }
 
-impl Rows<'_> {
+impl Rows {
     fn stand(&mut self, what: Standing, (w, h): (i32, i32), entries: Vec<Door>, exits: Vec<Door>) {
         let row = self.rows.len() - 1;
         let beside = self.rows[row].iter().map(|&i| self.placed[i].at.w + GAP).sum::<i32>();
@@ -145,13 +144,13 @@ impl Rows<'_> {
         self.placed.push(Placed { what, at, entries, exits });
     }
 
-    fn new<'r>(bands: &'r [Band], readers: &Readers, part: &Part) -> Rows<'r> {
-        let inside =
-            |v: Value| bands.iter().flat_map(|band| &band.rooms).any(|room| room.outputs.iter().any(|o| o.0 == v));
+    fn new(bands: &[Band], readers: &Readers, part: &Part) -> Rows {
+        let rooms = || bands.iter().flat_map(|band| &band.rooms);
+        let inside: BTreeSet<Value> = rooms().flat_map(|room| &room.outputs).map(|output| output.0).collect();
         let mut from: BTreeMap<Value, u64> = BTreeMap::new();
         let mut to: BTreeMap<Value, u64> = BTreeMap::new();
-        for room in bands.iter().flat_map(|band| &band.rooms) {
-            for &(v, bytes) in room.inputs.iter().filter(|input| !inside(input.0)) {
+        for room in rooms() {
+            for &(v, bytes) in room.inputs.iter().filter(|input| !inside.contains(&input.0)) {
                 let most = from.entry(v).or_default();
                 *most = (*most).max(bytes);
             }
@@ -163,7 +162,7 @@ impl Rows<'_> {
         let small: BTreeSet<Value> = to.iter().filter(|(_, bytes)| **bytes < CHIPPED).map(|(&v, _)| v).collect();
         to.retain(|v, _| !small.contains(v));
         let door = |&(value, bytes): &(Value, u64), elsewhere| Door { value, bytes, x: 0, elsewhere };
-        let mut rows = Rows { bands, placed: Vec::new(), rows: vec![Vec::new()], of_band: Vec::new() };
+        let mut rows = Rows { placed: Vec::new(), rows: vec![Vec::new()], of_band: Vec::new() };
         let chip = (CHIP.w, CHIP.h);
         from.iter()
             .for_each(|(&v, &bytes)| rows.stand(Standing::From(v), chip, vec![], vec![door(&(v, bytes), false)]));
@@ -171,8 +170,10 @@ impl Rows<'_> {
             rows.rows.push(Vec::new());
             let first = rows.rows.len() - 1;
             for (r, room) in band.rooms.iter().enumerate() {
-                let entries =
-                    room.inputs.iter().map(|input| door(input, !inside(input.0) && !from.contains_key(&input.0)));
+                let entries = room
+                    .inputs
+                    .iter()
+                    .map(|input| door(input, !inside.contains(&input.0) && !from.contains_key(&input.0)));
                 let exits = room.outputs.iter().map(|output| door(output, small.contains(&output.0)));
                 rows.stand(Standing::Room(b, r), room_size(room), entries.collect(), exits.collect());
             }
@@ -264,7 +265,7 @@ pub fn place(bands: &[Band], readers: &Readers, part: &Part) -> Places {
 }
 
 /// The values that have doors, by the rows that they leave.
-fn nets(rows: &Rows<'_>) -> Vec<Net> {
+fn nets(rows: &Rows) -> Vec<Net> {
     let mut nets: Vec<Net> = Vec::new();
     let mut of_value: BTreeMap<Value, usize> = BTreeMap::new();
     for (row, standing) in rows.rows.iter().enumerate() {
@@ -286,7 +287,7 @@ fn nets(rows: &Rows<'_>) -> Vec<Net> {
 }
 
 /// Places everything from left to right, doors included.
-fn place_across(rows: &mut Rows<'_>, left: i32) {
+fn place_across(rows: &mut Rows, left: i32) {
     for row in &rows.rows {
         let mut x = left;
         for &at in row {
@@ -305,7 +306,7 @@ fn place_across(rows: &mut Rows<'_>, left: i32) {
 }
 
 /// Places the rows from top to bottom, with corridors as wide as their tracks want; gives the top of each corridor's tracks.
-fn place_down(rows: &mut Rows<'_>, nets: &mut [Net]) -> Vec<i32> {
+fn place_down(rows: &mut Rows, nets: &mut [Net]) -> Vec<i32> {
     let mut y = 8;
     let mut tops = Vec::new();
     for (row, standing) in rows.rows.iter().enumerate() {
@@ -336,7 +337,7 @@ fn signs<'d>(doors: impl Iterator<Item = &'d Door>) -> i32 {
     6 + SIGN * doors.map(|door| if door.elsewhere { 3 } else { 2 }).max().unwrap_or(0)
 }
 
-fn finish(rows: Rows<'_>, nets: Vec<Net>, tops: &[i32]) -> Places {
+fn finish(rows: Rows, nets: Vec<Net>, tops: &[i32]) -> Places {
     let mut ways = Vec::new();
     for net in &nets {
         let track = |corridor: usize| tops[corridor] + net.tracks.get(&corridor).copied().unwrap_or(0) * TRACK;
@@ -358,7 +359,6 @@ fn finish(rows: Rows<'_>, nets: Vec<Net>, tops: &[i32]) -> Places {
         Rect { x: 0, y: top - 6, w: right, h: bottom - top + 12 }
     };
     let bands: Vec<Rect> = rows.of_band.iter().map(band).collect();
-    debug_assert_eq!(bands.len(), rows.bands.len());
     let bottom = rows.placed.iter().map(|placed| placed.at.y + placed.at.h).max().unwrap_or(0) + 8;
     Places { placed: rows.placed, ways, bands, size: (right, bottom) }
 }

@@ -20,7 +20,7 @@ const SAID: i32 = 84;
 
 /// Colour of a kind.
 pub fn colour(kind: usize) -> String {
-    format!("k{}", kind % 8)
+    format!("k{}", kind % 12)
 }
 
 /// The picture as SVG.
@@ -157,13 +157,13 @@ pub fn map(picture: &Picture<'_>, most: i32) -> (String, i32) {
     let parts = &picture.parts;
     let mut svg = Svg::default();
     let sums: Vec<Sums> = parts.parts.iter().map(|part| parts.sums(&picture.step, part)).collect();
-    let largest = sums.iter().map(|sums| sums.launches_before).max().unwrap_or(1).max(1) as i32;
+    let largest = sums.iter().map(|sums| sums.launches_before).max().unwrap_or(1).max(1);
     let beside = (most / (CELL.w + 2)).max(1) as usize;
     let row_height = BARS + CELL.h + 26;
     for (i, (part, sums)) in parts.parts.iter().zip(&sums).enumerate() {
         let x = (i % beside) as i32 * (CELL.w + 2);
         let y = (i / beside) as i32 * row_height + 12;
-        let bar = |launches: usize| (launches as i32 * BARS / largest).max(2);
+        let bar = |launches: usize| ((launches * BARS as usize / largest) as i32).max(2);
         let title = format!("{}: {}", parts.name(part), sums_text(sums));
         svg.open(&format!(" class=\"part\" data-part=\"{i}\""));
         for (class, inset, launches) in [("before", 2, sums.launches_before), (&*colour(part.kind), 7, sums.launches)] {
@@ -220,7 +220,15 @@ pub fn legend(svg: &mut Svg, top: i32) -> i32 {
         svg.line("small", x + 17, y + 36, name);
         x += 17 + width(name, 10) + 18;
     }
-    let ways = "ways: value, and bytes of it that are read; the thicker, the more. Map: cells are layers, + joins layers, · is outside; bars and numbers: launches before (grey) and after";
-    svg.line("small", EDGE, y + 54, ways);
-    y + 54 + EDGE
+    let notes = [
+        "split: neighbouring positions of each axis that a workgroup has, 0 for all; before: launches, were nothing fused",
+        "lines: a value, and the bytes of it that are read; the thicker, the more; dotted: small values of other parts, and their launch",
+        "map: a number is a layer, + joins layers, · is outside; colours are kinds; bars: launches before (grey) and after (number)",
+    ];
+    let mut y = y + 54;
+    for note in notes {
+        svg.line("small", EDGE, y, note);
+        y += 16;
+    }
+    y + EDGE - 10
 }

@@ -143,7 +143,7 @@ fn above(step: &Step<'_>, room: &Room) -> Vec<String> {
         return vec![format!("{} launches of one value", room.regions.len()), count];
     }
     let tiles: Vec<String> = step.tiles(room.regions[0]).iter().map(u32::to_string).collect();
-    let tiles = if tiles.is_empty() { String::new() } else { format!(" by [{}]", tiles.join(", ")) };
+    let tiles = if tiles.is_empty() { String::new() } else { format!(", split [{}]", tiles.join(", ")) };
     let before = match room.before {
         1 => "1 launch".into(),
         n => format!("{n} launches"),

@@ -1,20 +1,26 @@
 //! What must hold of every drawing: nothing lies on anything else.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use ds4_ir::graph::Value;
+use ds4_ir::plan::tables::{File, PartRow};
+use ds4_kernels::Target;
 
 use super::place::{Places, SIGN, Standing, place};
 use super::rooms::{Readers, bands};
 use super::svg::{Rect, Svg, escaped, fitted, width};
+use super::{Picture, Proof};
 use crate::assemble::{Compiled, compile};
-use crate::frame::Form;
+use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
 use crate::fuse::Profile;
 use crate::lower::Options;
 use crate::model::Model;
 use crate::step::Step;
 use crate::step::parts::Parts;
+
+/// Searching takes seconds: the tests share what it found.
+static FUSED: LazyLock<Compiled> = LazyLock::new(|| compiled(Some(&Profile::find("generic").unwrap())));
 
 fn compiled(fusion: Option<&Profile>) -> Compiled {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/oracle/tiny-a/model.f16.gguf");
@@ -85,10 +91,9 @@ fn check(places: &Places) {
             assert!(!touch(a, b), "{a:?} lies on {b:?}");
         }
     }
-    let pieces = pieces(places);
-    let mut lines: BTreeMap<(bool, i32), Vec<(i32, i32, Value)>> = BTreeMap::new();
+    let mut pieces = pieces(places);
+    pieces.sort();
     for &(vertical, at, from, to, value) in &pieces {
-        lines.entry((vertical, at)).or_default().push((from, to, value));
         let piece = match vertical {
             true => Rect { x: at, y: from + 1, w: 1, h: to - from - 2 },
             false => Rect { x: from + 1, y: at, w: to - from - 2, h: 1 },
@@ -97,10 +102,10 @@ fn check(places: &Places) {
             assert!(!rooms.iter().any(|&room| touch(piece, room)), "a way of {value} crosses a room");
         }
     }
-    for (line, list) in &lines {
-        for (i, &(from, to, value)) in list.iter().enumerate() {
-            let other = list[i + 1..].iter().find(|other| other.2 != value && from < other.1 && other.0 < to);
-            assert_eq!(other, None, "{value} shares {line:?} from {from} to {to}");
+    for line in pieces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        for (i, &(.., from, to, value)) in line.iter().enumerate() {
+            let other = line[i + 1..].iter().find(|other| other.4 != value && from < other.3 && other.2 < to);
+            assert_eq!(other, None, "{value} shares a line from {from} to {to}");
         }
     }
     for way in &places.ways {
@@ -113,9 +118,8 @@ fn check(places: &Places) {
 
 #[test]
 fn nothing_lies_on_anything_else() {
-    for profile in [None, Some("generic"), Some("lavapipe")] {
-        let profile = profile.map(|name| Profile::find(name).unwrap());
-        let all = all_places(&compiled(profile.as_ref()));
+    for compiled in [&compiled(None), &*FUSED] {
+        let all = all_places(compiled);
         all.iter().for_each(check);
         assert!(all.iter().map(|places| places.ways.len()).sum::<usize>() > 50);
         assert!(all.iter().all(|places| places.size.0 < 2000), "a picture is as wide as a screen");
@@ -124,8 +128,7 @@ fn nothing_lies_on_anything_else() {
 
 #[test]
 fn every_value_that_is_read_elsewhere_has_a_door() {
-    let compiled = compiled(Some(&Profile::find("generic").unwrap()));
-    let (graph, plan) = (compiled.graph.view(), compiled.plan.view());
+    let (graph, plan) = (FUSED.graph.view(), FUSED.plan.view());
     let step = Step::new(graph, plan, &plan.entries[0]);
     let readers = Readers::new(&step);
     let parts = Parts::new(&step);
@@ -153,6 +156,48 @@ fn names_cannot_leave_their_text() {
     svg.line("small", 1, 2, "</text><script>");
     svg.told("wall", Rect::default(), "", "<b>");
     assert_eq!(svg.text.matches("<script").count() + svg.text.matches("<b>").count(), 0);
+}
+
+/// A graph whose names are as bad as names can be.
+const BAD: &str = "\
+weight \"w</script><b>&\": w.f16[8, 32]
+state \"s<i>\": f32[16, 32]
+t = tokens
+r = read \"s<i>\"
+x: f32[columns, 32] = gather axis=0 r, t @ layer.0
+n = map { neg(x0) } x @ layer.0/\"<u>\"
+w = weight \"w</script><b>&\"
+y = product lanes(32) n, w @ layer.0/\"</text>\"
+output y = y
+";
+
+#[test]
+fn names_of_a_graph_cannot_leave_their_text() {
+    let graph = ds4_ir::text::parse(BAD, "bad").unwrap();
+    let file = SourceFile { name: "f".into(), size: 1 << 20, header_len: 0, header_hash: [0; 32] };
+    let part = PartRow { file: File(0), scale_file: File(0), offset: 0, scale_offset: 0 };
+    let frame = Frame {
+        identity: [0; 32],
+        facts: vec![("model.name", "<a>".into())],
+        files: vec![file],
+        weights: vec![SourceWeight { parts: vec![part], scale_block: [0, 0] }],
+        context: 16,
+        entries: &[("decode1", 1)],
+        form: Form { targets: &[Target::Wgsl], fusion: None },
+    };
+    let plan = assemble(&graph.view(), &frame).unwrap();
+    let (graph, plan) = (graph.view(), plan.view());
+    let step = Step::new(graph, plan, &plan.entries[0]);
+    let picture = Picture::new(step, Proof::new(None), "<a>".into());
+    for text in [picture.svg(), picture.html()] {
+        for bad in ["<a>", "<b>", "<i>", "<u>", "w</script"] {
+            assert!(!text.contains(bad), "{bad}");
+        }
+        assert!(text.contains("&lt;u&gt;") && !text.contains("</text></text>"));
+    }
+    let page = picture.html();
+    assert_eq!(page.matches("</script>").count(), 2);
+    assert!(page.contains("w\\u003c/script>\\u003cb>&"), "the data has the name as it is");
 }
 
 #[test]

@@ -192,6 +192,8 @@ fn a_step_is_drawn_twice_the_same() {
             assert_eq!(drawn.contains("unproved\" x="), plan == "p.ds4plan", "a plan with kernels says so");
             if kind == "svg" {
                 assert!(is_well_formed(&drawn), "{plan} {more:?}");
+                let width = drawn.split(" width=\"").nth(1).unwrap().split('"').next().unwrap();
+                assert!(width.parse::<u32>().unwrap() < 2200, "{plan} {more:?}: {width}");
             } else {
                 let data = drawn.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
                 let data: serde_json::Value = serde_json::from_str(data).unwrap();

@@ -3,7 +3,7 @@
 use super::Picture;
 use super::draw::{Drawing, draw};
 use super::rooms::{GROUPS, Readers};
-use super::svg::{Rect, Svg, escaped, width};
+use super::svg::{Rect, Svg, escaped, fitted, width};
 use crate::step::parts::{Kind, Part, Sums};
 use crate::step::size;
 
@@ -67,7 +67,7 @@ pub fn said(picture: &Picture<'_>, part: usize) -> [String; 3] {
         n => format!("{n} look like this one, which is {name}: the same launches but for ids"),
     };
     let sums = parts.sums(&picture.step, &parts.parts[part]);
-    [parts.names(&parts.kinds[kind]) + &marks, alike, sums_text(&sums)]
+    [fitted(&(parts.names(&parts.kinds[kind]) + &marks), 16, MOST - 100), alike, sums_text(&sums)]
 }
 
 /// Launches and bytes in one line.
@@ -223,6 +223,7 @@ pub fn legend(svg: &mut Svg, top: i32) -> i32 {
     let notes = [
         "split: neighbouring positions of each axis that a workgroup has, 0 for all; before: launches, were nothing fused",
         "lines: a value, and the bytes of it that are read; the thicker, the more; dotted: small values of other parts, and their launch",
+        "dashed room: launches of one value each, one behind the other, in one span",
         "map: a number is a layer, + joins layers, · is outside; colours are kinds; bars: launches before (grey) and after (number)",
     ];
     let mut y = y + 54;

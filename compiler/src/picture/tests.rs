@@ -4,20 +4,19 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ds4_ir::graph::Value;
-use ds4_ir::plan::tables::{File, PartRow};
-use ds4_kernels::Target;
 
 use super::place::{Places, SIGN, Standing, place};
 use super::rooms::{Readers, bands};
 use super::svg::{Rect, Svg, escaped, fitted, width};
 use super::{Picture, Proof};
 use crate::assemble::{Compiled, compile};
-use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
+use crate::frame::Form;
 use crate::fuse::Profile;
 use crate::lower::Options;
 use crate::model::Model;
 use crate::step::Step;
 use crate::step::parts::Parts;
+use crate::step::tests::assembled;
 
 /// Searching takes seconds: the tests share what it found.
 static FUSED: LazyLock<Compiled> = LazyLock::new(|| compiled(Some(&Profile::find("generic").unwrap())));
@@ -174,18 +173,7 @@ output y = y
 #[test]
 fn names_of_a_graph_cannot_leave_their_text() {
     let graph = ds4_ir::text::parse(BAD, "bad").unwrap();
-    let file = SourceFile { name: "f".into(), size: 1 << 20, header_len: 0, header_hash: [0; 32] };
-    let part = PartRow { file: File(0), scale_file: File(0), offset: 0, scale_offset: 0 };
-    let frame = Frame {
-        identity: [0; 32],
-        facts: vec![("model.name", "<a>".into())],
-        files: vec![file],
-        weights: vec![SourceWeight { parts: vec![part], scale_block: [0, 0] }],
-        context: 16,
-        entries: &[("decode1", 1)],
-        form: Form { targets: &[Target::Wgsl], fusion: None },
-    };
-    let plan = assemble(&graph.view(), &frame).unwrap();
+    let plan = assembled(&graph.view());
     let (graph, plan) = (graph.view(), plan.view());
     let step = Step::new(graph, plan, &plan.entries[0]);
     let picture = Picture::new(step, Proof::new(None), "<a>".into());

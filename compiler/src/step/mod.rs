@@ -4,7 +4,7 @@
 
 pub mod parts;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod traffic;
 
 use ds4_ir::graph::{Graph, Value};

@@ -196,7 +196,10 @@ impl Parts {
         let example = parts[0];
         if parts.len() == 1 || !example.is_layer() {
             let names: Vec<String> = parts.iter().map(|part| self.name(part)).collect();
-            return names.join(", ");
+            return match &names[..] {
+                [first, .., last] if names.len() > 3 => format!("{first} … {last}"),
+                _ => names.join(", "),
+            };
         }
         let path = &self.layers[example.layers[0]].0;
         let numbers: Vec<u32> = parts.iter().map(|part| self.layers[part.layers[0]].1).collect();
@@ -319,6 +322,7 @@ impl Writer<'_, '_> {
     fn operand(&mut self, reader: Found, v: Value) {
         const HERE: u32 = u32::MAX;
         const THERE: u32 = u32::MAX - 1;
+        const ELSEWHERE: u32 = u32::MAX - 2;
         if let Ok(i) = self.step.values(reader).binary_search(&v) {
             self.words.extend([HERE, i as u32]);
             return;
@@ -330,12 +334,13 @@ impl Writer<'_, '_> {
                 self.words.extend([THERE, launch as u32, first.1 as u32, index as u32]);
                 return;
             }
+            let graph = &self.step.graph;
+            self.words.extend([ELSEWHERE, graph.ty(v).0, graph.value_shape[v.0 as usize].0]);
+            return;
         }
         self.operation(v);
-        if self.step.lists.first(v).is_none() {
-            for &operand in self.step.graph.args(v) {
-                self.operand(reader, operand);
-            }
+        for &operand in self.step.graph.args(v) {
+            self.operand(reader, operand);
         }
     }
 }

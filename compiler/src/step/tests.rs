@@ -1,10 +1,14 @@
 //! Bytes and parts of small graphs, counted by hand.
 
 use ds4_ir::Bounds;
-use ds4_ir::graph::{GraphTables, State, Value, Weight};
+use ds4_ir::graph::{Graph, GraphTables, State, Value, Weight};
+use ds4_ir::plan::PlanTables;
+use ds4_ir::plan::tables::{File, PartRow};
+use ds4_kernels::Target;
 
 use super::*;
-use crate::step::parts::{divide, ranges};
+use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
+use crate::step::parts::{Parts, divide, ranges};
 use crate::step::traffic::Lists;
 
 const TEXT: &str = "\
@@ -32,6 +36,25 @@ output h = h
 
 fn graph() -> GraphTables {
     ds4_ir::text::parse(TEXT, "test").unwrap()
+}
+
+/// The plan of a graph without fusion, with kernels; its weights are nowhere.
+pub(crate) fn assembled(graph: &Graph<'_>) -> PlanTables {
+    let file = SourceFile { name: "f".into(), size: 1 << 20, header_len: 0, header_hash: [0; 32] };
+    let weight = || {
+        let part = PartRow { file: File(0), scale_file: File(0), offset: 0, scale_offset: 0 };
+        SourceWeight { parts: vec![part], scale_block: [0, 0] }
+    };
+    let frame = Frame {
+        identity: [0; 32],
+        facts: Vec::new(),
+        files: vec![file],
+        weights: graph.weights.iter().map(|_| weight()).collect(),
+        context: 16,
+        entries: &[("decode1", 1)],
+        form: Form { targets: &[Target::Wgsl], fusion: None },
+    };
+    assemble(graph, &frame).unwrap()
 }
 
 /// The value that a name of the text stands for: its place among the values.
@@ -114,4 +137,40 @@ fn numbers_of_layers_are_said_shortly() {
     ] {
         assert_eq!(ranges(numbers), text);
     }
+}
+
+/// Layers that differ in nothing but names, and others.
+fn layers(of: &[&str]) -> Vec<Vec<usize>> {
+    let mut text = String::from("state rows: f32[16, 32]\n");
+    let weights = of.iter().enumerate();
+    text.extend(
+        weights.map(|(i, kind)| format!("weight w{i}: w.{}[32, 32]\n", if *kind == "f32" { "f32" } else { "f16" })),
+    );
+    text += "t = tokens\nr = read rows\ny: f32[columns, 32] = gather axis=0 r, t\n";
+    let mut last = "y".to_string();
+    for (i, kind) in of.iter().enumerate() {
+        let body = if *kind == "abs" { "abs(x0)" } else { "neg(x0)" };
+        let tree = if *kind == "seq" { "seq" } else { "lanes(32)" };
+        text += &format!("m{i} = weight w{i}\np{i} = product {tree} {last}, m{i} @ stack.{i}.inner\n");
+        text += &format!("n{i} = map {{ {body} }} p{i} @ stack.{i}\n");
+        last = if *kind == "reads p" { format!("p{i}") } else { format!("n{i}") };
+    }
+    text += &format!("output y = {last}\noutput n = n0\n");
+    let graph = ds4_ir::text::parse(&text, "layers").unwrap();
+    let (graph, plan) = (graph.view(), assembled(&graph.view()));
+    let plan = plan.view();
+    let step = Step::new(graph, plan, &plan.entries[0]);
+    let parts = Parts::new(&step);
+    assert_eq!(parts.layers.len(), of.len());
+    let number = |&part: &usize| parts.parts[part].layers.first().map(|&layer| parts.layers[layer].1 as usize);
+    let kinds = parts.kinds.iter().map(|kind| kind.parts.iter().filter_map(number).collect::<Vec<_>>());
+    kinds.filter(|kind| !kind.is_empty()).collect()
+}
+
+#[test]
+fn layers_are_alike_if_only_ids_differ() {
+    assert_eq!(layers(&["", "", ""]), [vec![0, 1, 2]]);
+    assert_eq!(layers(&["", "f32", ""]), [vec![0, 2], vec![1]], "a weight of another type");
+    assert_eq!(layers(&["", "abs", "abs"]), [vec![0], vec![1, 2]], "another body");
+    assert_eq!(layers(&["", "", "seq"]), [vec![0, 1], vec![2]], "another tree");
 }

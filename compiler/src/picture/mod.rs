@@ -1,6 +1,6 @@
 //! The step of a plan as a picture: values as boxes, regions as rooms around them, bytes on the ways between.
 //!
-//! A model's layers repeat, so one of each kind is drawn. [`rooms`] says what is drawn, [`place`] where, [`draw`] and [`page`] how. The
+//! A model's layers repeat, so one of each kind is drawn. `rooms` says what is drawn, `place` where, `draw` and `page` how. The
 //! same plan gives the same bytes; nothing is fetched when the picture is shown.
 
 mod draw;

@@ -32,7 +32,7 @@ pub fn page(picture: &Picture<'_>) -> String {
     }
     let (map, map_height) = map(picture, WIDE);
     let mut signs = Svg::default();
-    let legend_height = legend(&mut signs, 0);
+    let legend_height = legend(&mut signs, 8);
     let facts: String = facts(picture).iter().map(|fact| format!("<p>{}</p>\n", escaped(fact))).collect();
     // In a script, only `<` can end the data.
     let data = json!({ "parts": parts(picture), "rooms": rooms }).to_string().replace('<', "\\u003c");

@@ -2,8 +2,8 @@
 //!
 //! [`read`] opens checkpoints (headers only), [`model`] says what they hold, [`lower`] spells the step as a value graph,
 //! [`rewrite`] changes its terms by proved laws, [`schedule`] makes launches and memory of it, [`kernels`] the texts for devices, [`frame`] a plan of any graph,
-//! [`assemble`] that of a model, [`command`] the command line. [`sample`] writes checkpoints of any shape for tests and for
-//! people who want to try one.
+//! [`assemble`] that of a model. [`step`] says what the launches of a plan move and which are alike, [`picture`] draws them, [`command`]
+//! is the command line. [`sample`] writes checkpoints of any shape for tests and for people who want to try one.
 
 pub mod assemble;
 pub mod command;
@@ -12,7 +12,9 @@ pub mod fuse;
 pub mod kernels;
 pub mod lower;
 pub mod model;
+pub mod picture;
 pub mod read;
 pub mod rewrite;
 pub mod sample;
 pub mod schedule;
+pub mod step;

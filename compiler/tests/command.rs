@@ -71,6 +71,9 @@ fn kernels_are_listed_and_printed() {
     let kernels = list["kernels"].as_array().unwrap();
     assert_eq!(kernels.len() as u64, list["kernel_count"].as_u64().unwrap());
     assert!(kernels.iter().all(|k| k["launches"].as_array().unwrap().iter().any(|n| n.as_u64().unwrap() > 0)));
+    assert!(kernels.iter().all(|k| k["text"] == "unproved"));
+    let lines = text(&run(folder.path(), &["show", "p.ds4plan", "--kernels"]));
+    assert_eq!(lines.matches(" text unproved ").count(), kernels.len(), "{lines}");
     let name = kernels[9]["name"].as_str().unwrap();
     let source = text(&run(folder.path(), &["show", "p.ds4plan", "--kernel", name, "--target", "wgsl"]));
     assert!(source.starts_with("// v") && source.contains("@compute"), "{source}");
@@ -86,6 +89,132 @@ fn kernels_are_listed_and_printed() {
     let done = run(folder.path(), &["compile", "model.gguf", "-o", "p.ds4plan", "--target", "none", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(report["kernel_count"] == 0 && report["device_needs"].is_null());
+}
+
+/// Compiles the small model fused, for one target.
+fn fused(folder: &Path, model: &str, plan: &str) {
+    let done = run(folder, &["compile", model, "-o", plan, "--fuse", "exact", "--target", "wgsl"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = run(folder, arguments);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)))
+}
+
+#[test]
+fn launches_and_bytes_are_told_by_kind_of_layer() {
+    let folder = folder();
+    fused(folder.path(), "model.gguf", "p.ds4plan");
+    run(folder.path(), &["compile", "model.gguf", "-o", "off.ds4plan", "--target", "none"]);
+    let number = |json: &serde_json::Value| json.as_u64().unwrap();
+    let moved = |json: &serde_json::Value| json.as_object().unwrap().values().map(number).sum::<u64>();
+    for plan in ["p.ds4plan", "off.ds4plan"] {
+        for entry in ["decode1", "decode", "prefill"] {
+            let report = json(folder.path(), &["explain", plan, "--entry", entry, "--json"]);
+            let kinds = report["kinds"].as_array().unwrap();
+            let sum = |key: &str| kinds.iter().map(|kind| number(&kind["all"][key])).sum::<u64>();
+            assert_eq!(sum("launches"), number(&report["launches"]));
+            assert_eq!(sum("launches_before"), number(&report["launches_before"]));
+            let sum = |key: &str| kinds.iter().map(|kind| moved(&kind["all"][key])).sum::<u64>();
+            assert_eq!(sum("bytes"), moved(&report["bytes"]["bytes"]));
+            // What a region reads and writes is what its row of the table adds.
+            let listed = report["regions"].as_array().unwrap().iter().flat_map(|region| {
+                let lists = [&region["reads"], &region["writes"]].map(|list| list.as_array().unwrap().clone());
+                lists.concat().iter().map(|row| number(&row["bytes"])).collect::<Vec<_>>()
+            });
+            assert_eq!(listed.sum::<u64>(), moved(&report["bytes"]["bytes"]));
+            let mut launches: Vec<u64> = Vec::new();
+            for part in kinds.iter().flat_map(|kind| kind["launches"].as_array().unwrap()) {
+                launches.extend(part.as_array().unwrap().iter().map(number));
+            }
+            launches.sort();
+            assert!(launches.into_iter().eq(0..number(&report["launches"])), "every launch is of one part");
+            if plan == "off.ds4plan" {
+                assert_eq!(report["bytes"]["bytes"], report["bytes"]["bytes_before"]);
+                assert_eq!(report["launches"], report["launches_before"]);
+            } else {
+                let values = |key: &str| number(&report["bytes"][key]["values_written"]);
+                assert!(values("bytes") < values("bytes_before") / 2);
+            }
+        }
+    }
+    let lines = text(&run(folder.path(), &["explain", "p.ds4plan", "--once", "hc_pre"]));
+    assert!(lines.contains(" the step\n") && lines.contains("counted once"), "{lines}");
+    let report = json(folder.path(), &["explain", "off.ds4plan", "--once", "sinkhorn", "--json"]);
+    let once = number(&report["launches_with_once"]);
+    assert!(once + 100 < number(&report["launches"]), "neighbours that share a span are counted once: {once}");
+    let none = json(folder.path(), &["explain", "off.ds4plan", "--once", "nothing", "--json"]);
+    assert_eq!(none["launches_with_once"], none["launches"]);
+}
+
+/// Whether all tags of a text are closed, in order; tags without an end close themselves.
+fn is_well_formed(text: &str) -> bool {
+    let mut open = Vec::new();
+    for piece in text.split('<').skip(1) {
+        let Some((tag, _)) = piece.split_once('>') else { return false };
+        match tag.strip_prefix('/') {
+            Some(name) if open.pop() != Some(name) => return false,
+            Some(_) => {}
+            None if tag.ends_with('/') => {}
+            None => open.push(tag.split(' ').next().unwrap()),
+        }
+    }
+    open.is_empty()
+}
+
+#[test]
+fn a_step_is_drawn_twice_the_same() {
+    let folder = folder();
+    let strange = "m<script>&\"'.gguf";
+    std::fs::rename(folder.path().join("model.gguf"), folder.path().join(strange)).unwrap();
+    fused(folder.path(), strange, "p.ds4plan");
+    run(folder.path(), &["compile", strange, "-o", "off.ds4plan", "--target", "none"]);
+    for (plan, more) in [
+        ("p.ds4plan", &[][..]),
+        ("p.ds4plan", &["--entry", "prefill"]),
+        ("p.ds4plan", &["--layer", "1"]),
+        ("off.ds4plan", &[]),
+    ] {
+        for kind in ["svg", "html"] {
+            let drawn = ["a", "b"].map(|name| {
+                let name = format!("{name}.{kind}");
+                let done = run(folder.path(), &[&["show", plan, "--graph", &name], more].concat());
+                assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+                std::fs::read_to_string(folder.path().join(name)).unwrap()
+            });
+            assert!(drawn[0] == drawn[1], "{plan} {kind} {more:?}");
+            let [drawn, _] = drawn;
+            assert!(!drawn.contains("m<script>") && drawn.contains("m&lt;script&gt;&amp;&quot;&#39;.gguf"));
+            assert!(!drawn.contains("http://") || drawn.matches("http").count() == 1, "nothing is fetched");
+            let rooms = drawn.matches(" data-room=").count();
+            assert!(rooms > 3 && drawn.contains("class=\"v map") && drawn.contains("class=\"way "), "{rooms}");
+            assert_eq!(drawn.contains("unproved\" x="), plan == "p.ds4plan", "a plan with kernels says so");
+            if kind == "svg" {
+                assert!(is_well_formed(&drawn), "{plan} {more:?}");
+                let width = drawn.split(" width=\"").nth(1).unwrap().split('"').next().unwrap();
+                assert!(width.parse::<u32>().unwrap() < 2200, "{plan} {more:?}: {width}");
+            } else {
+                let data = drawn.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+                let data: serde_json::Value = serde_json::from_str(data).unwrap();
+                assert_eq!(data["rooms"].as_object().unwrap().len(), rooms);
+            }
+        }
+    }
+    for (arguments, code) in [
+        (&["--graph", "a.png"][..], "DS4-0501"),
+        (&["--graph", "plain"], "DS4-0501"),
+        (&["--graph", "a.svg", "--layer", "77"], "DS4-0406"),
+    ] {
+        let refused = run(folder.path(), &[&["show", "p.ds4plan"], arguments].concat());
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(text(&refused).contains(code), "{}", text(&refused));
+    }
+    std::fs::hard_link(folder.path().join("p.ds4plan"), folder.path().join("linked.svg")).unwrap();
+    let refused = run(folder.path(), &["show", "p.ds4plan", "--graph", "linked.svg"]);
+    assert!(text(&refused).contains("DS4-0804"), "{}", text(&refused));
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    assert!(left.into_iter().all(|name| !name.contains("partial") && name != "a.png"));
 }
 
 #[test]

@@ -5,24 +5,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ds4_ir::diagnostic::codes;
-use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::layout::stored_bytes;
-use ds4_ir::plan::{EntryRow, Plan, RegionRow};
-use ds4_ir::text::shape_text;
-use ds4_ir::{Bounds, Diagnostic, Op, Place};
+use ds4_ir::graph::Value;
+use ds4_ir::{Diagnostic, Place};
 use serde_json::{Value as Json, json};
 
 use super::report::size;
-use super::{EntryName, open_plan};
+use super::{EntryName, entry, open_plan};
 use crate::fuse::{Profile, why_not};
-use crate::schedule::schedule;
+use crate::step::parts::{Kind, Parts, Sums};
+use crate::step::{Found, Source, Step, Traffic};
 
 const EXAMPLES: &str = "\
 Examples:
   ds4c explain model.ds4plan
   ds4c explain model.ds4plan 12.0
   ds4c explain model.ds4plan v3209
-  ds4c explain model.ds4plan --why-not v3209 v3222";
+  ds4c explain model.ds4plan --why-not v3209 v3222
+  ds4c explain model.ds4plan --once hc_pre";
 
 /// Arguments of `ds4c explain`.
 #[derive(Args)]
@@ -43,6 +42,10 @@ pub struct Explain {
     /// Device profile for --why-not [default: the one that the plan was fused for]
     #[arg(long, value_name = "NAME|FILE", requires = "why_not")]
     profile: Option<String>,
+    /// Count neighbouring launches that share the work of one span of this name once, for a boundary that is split since its
+    /// work is spread over workgroups
+    #[arg(long, value_name = "SPAN", conflicts_with_all = ["region", "why_not"])]
+    once: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -54,28 +57,22 @@ impl Explain {
         let bytes = open_plan(&self.plan)?;
         let (graph, plan, _) = bytes.verified()?;
         let file = self.plan.display().to_string();
-        let (_, entry) = plan.entry(self.entry.name()).ok_or_else(|| {
-            Diagnostic::new(codes::PLAN_FACT, "the plan has no such entry point")
-                .at(Place::file(&file))
-                .wanted(self.entry.name(), "other entry points")
-                .help("see the entry points with `ds4c show PLAN`")
-        })?;
-        let report = Report::new(graph, plan, entry);
+        let report = Report { step: Step::new(graph, plan, entry(&plan, &file, self.entry)?) };
         let text = match (&self.why_not, &self.region) {
             (Some(pair), _) => self.refused(&report, pair)?,
             (None, Some(name)) => {
                 let found = report.find(name).ok_or_else(|| unknown(&file, name))?;
                 if self.json { format!("{:#}\n", report.json(found)) } else { report.text(found) }
             }
-            (None, None) if self.json => report.all_json(),
-            (None, None) => report.all_text(),
+            (None, None) if self.json => report.all_json(self.once.as_deref()),
+            (None, None) => report.all_text(self.once.as_deref()),
         };
         super::print(&text)
     }
 
     fn refused(&self, report: &Report<'_>, pair: &[String]) -> Result<String, Diagnostic> {
         let file = self.plan.display().to_string();
-        let fusion = report.plan.option("fusion").filter(|&name| name != "off").ok_or_else(|| {
+        let fusion = report.step.plan.option("fusion").filter(|&name| name != "off").ok_or_else(|| {
             Diagnostic::new(codes::OPTION_NO_EFFECT, "nothing was joined in this plan, so nothing was refused")
                 .at(Place::file(&file))
                 .wanted("a plan of `ds4c compile --fuse exact`", "a plan compiled without fusion")
@@ -84,8 +81,8 @@ impl Explain {
         let value = |name: &String| report.value(name).ok_or_else(|| unknown(&file, name));
         let (a, b) = (value(&pair[0])?, value(&pair[1])?);
         let profile = Profile::find(self.profile.as_deref().unwrap_or(fusion))?;
-        let lists = report.plan.lists(report.entry);
-        let answer = why_not(&report.graph, report.bounds, &profile, &lists, [a, b]).text();
+        let lists = &report.step.lists.launches;
+        let answer = why_not(&report.step.graph, report.step.bounds, &profile, lists, [a, b]).text();
         Ok(match self.json {
             true => format!("{:#}\n", json!({ "a": a.0, "b": b.0, "answer": answer })),
             false => format!("{a} and {b}: {answer}\n"),
@@ -102,195 +99,211 @@ fn unknown(file: &str, name: &str) -> Diagnostic {
 
 /// The launches of an entry point.
 struct Report<'a> {
-    graph: Graph<'a>,
-    plan: Plan<'a>,
-    entry: &'a EntryRow,
-    bounds: Bounds,
-    /// Values that a launch of their own would compute, were nothing fused.
-    unfused: Vec<bool>,
+    step: Step<'a>,
 }
 
-/// A region: its launch, and its number there.
-type Found = (usize, usize);
-
-impl<'a> Report<'a> {
-    fn new(graph: Graph<'a>, plan: Plan<'a>, entry: &'a EntryRow) -> Report<'a> {
-        let bounds = plan.bounds(entry);
-        let mut unfused = vec![false; graph.len()];
-        for launch in schedule(&graph, bounds).lists() {
-            launch.iter().filter_map(|values| values.last()).for_each(|v| unfused[v.0 as usize] = true);
-        }
-        Report { graph, plan, entry, bounds, unfused }
-    }
-
-    fn regions(&self, launch: usize) -> &'a [RegionRow] {
-        self.plan.regions(&self.entry.launches.of(self.plan.launches)[launch])
-    }
-
-    fn launches(&self) -> usize {
-        self.entry.launches.len as usize
-    }
-
-    fn all(&self) -> impl Iterator<Item = Found> + use<'_, 'a> {
-        (0..self.launches()).flat_map(|launch| (0..self.regions(launch).len()).map(move |region| (launch, region)))
-    }
-
-    fn values(&self, (launch, region): Found) -> &'a [Value] {
-        self.plan.values(&self.regions(launch)[region])
-    }
-
+impl Report<'_> {
     fn value(&self, name: &str) -> Option<Value> {
         let v = Value(name.strip_prefix('v')?.parse().ok()?);
-        self.all().any(|found| self.values(found).binary_search(&v).is_ok()).then_some(v)
+        ((v.0 as usize) < self.step.graph.len() && self.step.lists.first(v).is_some()).then_some(v)
     }
 
     fn find(&self, name: &str) -> Option<Found> {
         if let Some(v) = self.value(name) {
-            return self.all().find(|&found| self.values(found).binary_search(&v).is_ok());
+            return self.step.lists.first(v);
         }
         let (launch, region) = name.split_once('.')?;
         let found = (launch.parse().ok()?, region.parse().ok()?);
-        self.all().any(|known| known == found).then_some(found)
-    }
-
-    /// Launches without fusion.
-    fn before(&self, found: Found) -> usize {
-        self.values(found).iter().filter(|v| self.unfused[v.0 as usize]).count()
-    }
-
-    fn bytes(&self, v: Value) -> u64 {
-        stored_bytes(self.graph.ty(v), &self.graph.max_extents(self.graph.value_shape[v.0 as usize], self.bounds))
-            .unwrap_or(0)
-    }
-
-    fn is_stored(&self, v: Value) -> bool {
-        let slots = self.entry.slots.of(self.plan.slots);
-        slots.binary_search_by_key(&v, |slot| slot.value).is_ok()
-    }
-
-    /// Bytes of values that were stored and no longer are.
-    fn saved(&self, found: Found) -> u64 {
-        let gone = |v: &&Value| self.unfused[v.0 as usize] && !self.is_stored(**v) && self.graph.op(**v) != Op::Write;
-        self.values(found).iter().filter(gone).map(|&v| self.bytes(v)).sum()
-    }
-
-    /// The other regions that compute a value, too.
-    fn also(&self, found: Found, v: Value) -> Vec<String> {
-        let others = self.all().filter(|&other| other != found && self.values(other).binary_search(&v).is_ok());
-        others.map(|(launch, region)| format!("{launch}.{region}")).collect()
-    }
-
-    /// What a region is called after: the span that all of its values that are launched have in common.
-    fn name(&self, found: Found) -> String {
-        let paths: Vec<String> = self
-            .values(found)
-            .iter()
-            .filter(|v| self.unfused[v.0 as usize])
-            .map(|v| self.graph.span_path(self.graph.value_span[v.0 as usize]))
-            .collect();
-        let Some(first) = paths.first() else { return String::new() };
-        let mut common: Vec<&str> = first.split('.').collect();
-        for path in &paths {
-            let same = path.split('.').zip(&common).take_while(|(a, b)| a == *b).count();
-            common.truncate(same);
-        }
-        common.join(".")
-    }
-
-    fn typed(&self, v: Value) -> String {
-        format!("{}{}", self.graph.ty(v).name(), shape_text(self.graph.dims, self.graph.dims_of(v)))
+        self.step.all().any(|known| known == found).then_some(found)
     }
 
     /// The rule by which a value is in its region.
     fn rule(&self, found: Found, v: Value) -> String {
         let inside = |operand: &Value| {
             let mut at = *operand;
-            while self.graph.op(at).is_view() {
-                at = self.graph.args(at)[0];
+            while self.step.graph.op(at).is_view() {
+                at = self.step.graph.args(at)[0];
             }
-            self.values(found).binary_search(&at).is_ok().then_some(at)
+            self.step.values(found).binary_search(&at).is_ok().then_some(at)
         };
-        let mut read: Vec<Value> = self.graph.args(v).iter().filter_map(inside).collect();
+        let mut read: Vec<Value> = self.step.graph.args(v).iter().filter_map(inside).collect();
         read.sort();
         read.dedup();
         let read = read.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
-        let also = self.also(found, v);
+        let also = self.step.also(found, v);
         match (read.is_empty(), also.is_empty()) {
             (true, true) => "begins".into(),
             (false, true) => format!("absorb: reads {read}"),
             (_, false) if also.len() > 3 => format!("duplicate: also in {} regions", also.len()),
-            (_, false) => format!("duplicate: also in {}", also.join(" ")),
+            (_, false) => format!(
+                "duplicate: also in {}",
+                also.iter().map(|(launch, region)| format!("{launch}.{region}")).collect::<Vec<_>>().join(" ")
+            ),
         }
     }
 
     fn head(&self, found: Found) -> String {
-        let values = self.values(found);
+        let values = self.step.values(found);
         let Some(&last) = values.last() else { return String::new() };
-        let tiles = self.plan.tiles(&self.regions(found.0)[found.1]);
+        let tiles = self.step.tiles(found);
         let tiles = tiles.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         format!(
             "{}.{:<3} {:>3} values  {:>3} launches before  {:>10} no longer stored  {last} {} by [{tiles}]  {}",
             found.0,
             found.1,
             values.len(),
-            self.before(found),
-            size(self.saved(found)),
-            self.typed(last),
-            self.name(found)
+            self.step.before(found),
+            size(self.step.saved(found)),
+            self.step.typed(last),
+            self.step.name(found)
         )
     }
 
     fn text(&self, found: Found) -> String {
         let mut text = self.head(found) + "\n";
-        let beside = self.regions(found.0).len() - 1;
+        let beside = self.step.regions(found.0).count() - 1;
         if beside > 0 {
             let _ = writeln!(text, "pair: side by side with {beside} other regions of launch {}", found.0);
         }
-        for &v in self.values(found) {
-            let op = self.graph.op(v).name();
-            let stored = if self.is_stored(v) { "stored" } else { "" };
-            let path = self.graph.span_path(self.graph.value_span[v.0 as usize]);
-            let _ =
-                writeln!(text, "  {v:<7} {op:<9} {:<34} {stored:<7} {:<28} {path}", self.typed(v), self.rule(found, v));
+        let reads = self.step.lists.reads(self.step.values(found)).into_iter().map(|read| ("reads", read));
+        let writes = self.step.written(found).map(|write| ("writes", write));
+        for (what, (source, bytes)) in reads.chain(writes) {
+            let (kind, name) = (self.step.source_kind(source), self.step.source_name(source));
+            let _ = writeln!(text, "{what:<6} {:>10}  {kind} {name}", size(bytes));
+        }
+        for &v in self.step.values(found) {
+            let op = self.step.graph.op(v).name();
+            let stored = if self.step.lists.is_stored(v) { "stored" } else { "" };
+            let path = self.step.span(v);
+            let _ = writeln!(
+                text,
+                "  {v:<7} {op:<9} {:<34} {stored:<7} {:<28} {path}",
+                self.step.typed(v),
+                self.rule(found, v)
+            );
         }
         text
     }
 
-    fn all_text(&self) -> String {
+    fn all_text(&self, once: Option<&str>) -> String {
         let mut text = String::new();
-        for found in self.all() {
+        for found in self.step.all() {
             text += &self.head(found);
             text.push('\n');
         }
-        let before = self.unfused.iter().filter(|&&launched| launched).count();
-        text + &format!("{} launches; {before} without fusion\n", self.launches())
+        text + &parts_text(&self.step, once)
     }
 
     fn json(&self, found: Found) -> Json {
         let value = |&v: &Value| {
             json!({
                 "value": v.0,
-                "op": self.graph.op(v).name(),
-                "type": self.typed(v),
-                "span": self.graph.span_path(self.graph.value_span[v.0 as usize]),
-                "stored": self.is_stored(v),
+                "op": self.step.graph.op(v).name(),
+                "type": self.step.typed(v),
+                "span": self.step.span(v),
+                "stored": self.step.lists.is_stored(v),
                 "rule": self.rule(found, v),
             })
         };
+        let moved = |(source, bytes): (Source, u64)| json!({ "kind": self.step.source_kind(source), "name": self.step.source_name(source), "bytes": bytes });
         json!({
             "launch": found.0,
             "region": found.1,
-            "name": self.name(found),
-            "launches_before": self.before(found),
-            "bytes_saved": self.saved(found),
-            "tiles": self.plan.tiles(&self.regions(found.0)[found.1]),
-            "values": self.values(found).iter().map(value).collect::<Vec<_>>(),
+            "name": self.step.name(found),
+            "launches_before": self.step.before(found),
+            "bytes_saved": self.step.saved(found),
+            "reads": self.step.lists.reads(self.step.values(found)).into_iter().map(moved).collect::<Vec<_>>(),
+            "writes": self.step.written(found).map(moved).collect::<Vec<_>>(),
+            "tiles": self.step.tiles(found),
+            "values": self.step.values(found).iter().map(value).collect::<Vec<_>>(),
         })
     }
 
-    fn all_json(&self) -> String {
-        let regions: Vec<Json> = self.all().map(|found| self.json(found)).collect();
-        let before = self.unfused.iter().filter(|&&launched| launched).count();
-        format!("{:#}\n", json!({ "launches": self.launches(), "launches_before": before, "regions": regions }))
+    fn all_json(&self, once: Option<&str>) -> String {
+        let regions: Vec<Json> = self.step.all().map(|found| self.json(found)).collect();
+        let parts = Parts::new(&self.step);
+        let kind = |kind: &Kind| {
+            let example = &parts.parts[kind.parts[0]];
+            json!({
+                "name": parts.names(kind),
+                "is_layer": example.is_layer(),
+                "marks": kind.marks,
+                "parts": kind.parts.len(),
+                "launches": kind.parts.iter().map(|&part| &parts.parts[part].launches).collect::<Vec<_>>(),
+                "each": sums_json(&parts.sums(&self.step, example)),
+                "all": sums_json(&parts.kind_sums(&self.step, kind)),
+            })
+        };
+        let report = json!({
+            "launches": self.step.launches(),
+            "launches_before": self.step.launches_before(),
+            "launches_with_once": once.map(|name| self.step.launches() - parts.split(&self.step, name)),
+            "layers": parts.layers.len(),
+            "bytes": sums_json(&parts.all_sums(&self.step)),
+            "kinds": parts.kinds.iter().map(kind).collect::<Vec<_>>(),
+            "regions": regions,
+        });
+        format!("{report:#}\n")
     }
+}
+
+/// Launches and bytes of each kind of layer and boundary, and of the step.
+fn parts_text(step: &Step<'_>, once: Option<&str>) -> String {
+    let parts = Parts::new(step);
+    let mut text = format!(
+        "\nlaunches and bytes of each kind of layer, and outside of layers; bytes at the largest extents of {}\n{:>5}  {:>16}  \
+         {:>24}  {:>24}\n",
+        step.plan.str(step.entry.name),
+        "times",
+        "launches",
+        "weights read",
+        "values and states moved"
+    );
+    let mut line = |times: usize, sums: &Sums, name: &str| {
+        let _ = writeln!(
+            text,
+            "{times:>5}  {:>6} -> {:>6}  {:>10} -> {:>10}  {:>10} -> {:>10}  {name}",
+            sums.launches_before,
+            sums.launches,
+            size(sums.before.weights),
+            size(sums.after.weights),
+            size(sums.before.activations()),
+            size(sums.after.activations()),
+        );
+    };
+    for kind in &parts.kinds {
+        let marks = if kind.marks.is_empty() { String::new() } else { format!(" (with {})", kind.marks.join(", ")) };
+        line(kind.parts.len(), &parts.sums(step, &parts.parts[kind.parts[0]]), &(parts.names(kind) + &marks));
+    }
+    line(1, &parts.all_sums(step), "the step");
+    let layers = parts.layers.len();
+    let average = |launches: usize| match layers {
+        0 => String::new(),
+        _ => format!("; {:.1} for each of {layers} layers", launches as f64 / layers as f64),
+    };
+    let launches = step.launches();
+    text += &format!("{launches} launches; {} without fusion{}\n", step.launches_before(), average(launches));
+    if let Some(name) = once {
+        let launches = launches - parts.split(step, name);
+        text += &format!("{launches} with neighbours that share one {name} counted once{}\n", average(launches));
+    }
+    text
+}
+
+fn sums_json(sums: &Sums) -> Json {
+    let traffic = |traffic: &Traffic| {
+        json!({
+            "weights_read": traffic.weights,
+            "states_read": traffic.states_read,
+            "states_written": traffic.states_written,
+            "values_read": traffic.values_read,
+            "values_written": traffic.values_written,
+        })
+    };
+    json!({
+        "launches_before": sums.launches_before,
+        "launches": sums.launches,
+        "bytes_before": traffic(&sums.before),
+        "bytes": traffic(&sums.after),
+    })
 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ds4_ir::diagnostic::codes;
-use ds4_ir::plan::PlanBytes;
+use ds4_ir::plan::{EntryRow, Plan, PlanBytes};
 use ds4_ir::{Diagnostic, Place};
 use ds4_kernels::Target;
 use memmap2::Mmap;
@@ -186,6 +186,17 @@ fn open_plan(path: &Path) -> Result<PlanBytes<Mmap>, Diagnostic> {
                 .help("`ds4c compile MODEL -o PLAN` makes a plan")
         })?;
     PlanBytes::open(file, &name)
+}
+
+/// The entry point of a plan.
+fn entry<'a>(plan: &Plan<'a>, file: &str, name: EntryName) -> Result<&'a EntryRow, Diagnostic> {
+    let found = plan.entry(name.name()).map(|(_, entry)| entry);
+    found.ok_or_else(|| {
+        Diagnostic::new(codes::PLAN_FACT, "the plan has no such entry point")
+            .at(Place::file(file))
+            .wanted(name.name(), "other entry points")
+            .help("see the entry points with `ds4c show PLAN`")
+    })
 }
 
 /// Runs the command line of this process.

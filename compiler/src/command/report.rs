@@ -10,6 +10,7 @@ use ds4_ir::plan::Plan;
 use serde_json::{Value as Json, json};
 
 use super::show_kernels::Needs;
+pub use crate::step::size;
 
 /// What a person wants to know of a plan at first.
 pub struct Summary {
@@ -123,18 +124,6 @@ impl Summary {
 
 fn run_len(run: Run) -> u32 {
     run.len
-}
-
-/// A number of bytes for people.
-pub fn size(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
 /// What `ds4c compile` prints.

@@ -1,18 +1,24 @@
 //! `ds4c show`
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ds4_ir::diagnostic::codes;
 use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::{EntryRow, LaunchRow, Plan, RegionRow, SlotRow};
+use ds4_ir::output::{check_output, write_whole};
+use ds4_ir::plan::{EntryRow, LaunchRow, Plan, PlanBytes, RegionRow, SlotRow};
+use ds4_ir::rules::Exact;
 use ds4_ir::text::{shape_text, value_lines};
-use ds4_ir::{Diagnostic, Op};
+use ds4_ir::{Diagnostic, Op, Place};
+use memmap2::Mmap;
 use serde_json::{Value as Json, json};
 
 use super::report::{Summary, size};
-use super::{open_plan, show_kernels};
+use super::{EntryName, entry, open_plan, show_kernels};
+use crate::picture::{Picture, Proof};
+use crate::step::Step;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +26,9 @@ Examples:
   ds4c show model.ds4plan --memory --taps
   ds4c show model.ds4plan --launches --json
   ds4c show model.ds4plan --kernels
-  ds4c show model.ds4plan --kernel v120 --target wgsl";
+  ds4c show model.ds4plan --kernel v120 --target wgsl
+  ds4c show model.ds4plan --graph step.html
+  ds4c show model.ds4plan --graph layer.svg --entry prefill --layer 4";
 
 /// Arguments of `ds4c show`.
 #[derive(Args)]
@@ -50,6 +58,15 @@ pub struct Show {
     /// The language of that text [default: the plan's first]
     #[arg(long, value_name = "TARGET", requires = "kernel")]
     target: Option<String>,
+    /// Draw a step and write the picture: .svg, or .html, which tells more about what is pointed at
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["values", "launches", "memory", "taps", "kernels", "kernel", "json"])]
+    graph: Option<PathBuf>,
+    /// The entry point that is drawn [default: decode1]
+    #[arg(long, value_enum, value_name = "ENTRY", requires = "graph")]
+    entry: Option<EntryName>,
+    /// Draw this layer only [default: one of each kind]
+    #[arg(long, value_name = "N", requires = "graph")]
+    layer: Option<u32>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -67,10 +84,48 @@ impl Show {
             let file = self.plan.display().to_string();
             return super::print(&show_kernels::source(&plan, &file, name, self.target.as_deref())?);
         }
+        if let Some(output) = &self.graph {
+            return self.draw(&bytes, output);
+        }
         let report = Report { graph, plan };
         let summary = Summary::new(&graph, &plan);
         let text = if self.json { self.json(&report, &summary) } else { self.text(&report, &summary) };
         super::print(&text)
+    }
+
+    /// Writes a picture: the whole file or nothing.
+    fn draw(&self, bytes: &PlanBytes<Mmap>, output: &Path) -> Result<(), Diagnostic> {
+        let is_page = match output.extension().and_then(|e| e.to_str()) {
+            Some("svg") => false,
+            Some("html") => true,
+            _ => {
+                return Err(Diagnostic::new(codes::OPTION_RANGE, "the kind of a picture is not known")
+                    .at(Place::item("the command line", "--graph"))
+                    .wanted("a name that ends in .svg or .html", output.display())
+                    .help("name the file after what it is to be"));
+            }
+        };
+        check_output(output, [self.plan.as_path()])?;
+        let (graph, plan, _) = bytes.verified()?;
+        let file = self.plan.display().to_string();
+        let step = Step::new(graph, plan, entry(&plan, &file, self.entry.unwrap_or(EntryName::Decode1))?);
+        let (certificate, report) = (bytes.certificate()?, bytes.proved(Exact::rules())?);
+        let proof = Proof::new(certificate.as_ref().zip(report.as_ref()));
+        let name = plan.option("model.name").map_or(file.clone(), String::from);
+        let mut picture = Picture::new(step, proof, name);
+        if let Some(number) = self.layer {
+            let part = picture.parts.layer(number).ok_or_else(|| {
+                Diagnostic::new(codes::REGION_UNKNOWN, "no launches of the step belong to this layer alone")
+                    .at(Place::file(&file))
+                    .wanted("a layer that `ds4c explain PLAN` lists", number)
+                    .help("leave `--layer` out to see one layer of each kind")
+            })?;
+            picture.drawn = vec![part];
+        }
+        let text = if is_page { picture.html() } else { picture.svg() };
+        write_whole(output, text.as_bytes())?;
+        let (drawn, parts) = (picture.drawn.len(), picture.parts.parts.len());
+        super::print(&format!("{}: {drawn} of {parts} parts drawn, {}\n", output.display(), size(text.len() as u64)))
     }
 
     fn json<'r>(&self, report: &Report<'r>, summary: &Summary) -> String {

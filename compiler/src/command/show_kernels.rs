@@ -101,23 +101,21 @@ fn uses(plan: &Plan<'_>) -> Vec<Vec<usize>> {
     uses
 }
 
+/// What is proved of a kernel's text. A certificate is about values: that a text computes them is not proved.
+const TEXT: &str = "unproved";
+
 /// The list of kernels.
 pub fn list_text(plan: &Plan<'_>, text: &mut String) {
     let entries: String = plan.entries.iter().map(|e| format!(" {:>8}", plan.str(e.name))).collect();
     let _ = writeln!(
         text,
-        "\nkernels: lanes, bytes of workgroup memory, most loop iterations of a lane, launches of each entry point\n  lanes memory iterations{entries}"
+        "\nkernels: lanes, bytes of workgroup memory, most loop iterations of a lane, launches of each entry point, what is proved of the text\n  lanes memory iterations{entries}"
     );
     for (row, uses) in plan.kernels.iter().zip(uses(plan)) {
         let uses: String = uses.iter().map(|n| format!(" {n:>8}")).collect();
-        let _ = writeln!(
-            text,
-            "  {:>5} {:>6} {:>10}{uses}  {}",
-            row.lanes,
-            row.workgroup_bytes,
-            row.iterations,
-            plan.str(row.name)
-        );
+        let (name, iterations) = (plan.str(row.name), row.iterations);
+        let _ =
+            writeln!(text, "  {:>5} {:>6} {iterations:>10}{uses}  text {TEXT}  {name}", row.lanes, row.workgroup_bytes);
     }
 }
 
@@ -132,6 +130,7 @@ pub fn list_json(plan: &Plan<'_>) -> Json {
             "subgroup_lanes": row.exchange,
             "arguments": row.arguments,
             "launches": uses,
+            "text": TEXT,
         })
     };
     plan.kernels.iter().zip(uses(plan)).map(kernel).collect()

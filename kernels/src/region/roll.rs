@@ -2,7 +2,7 @@
 //!
 //! A chain of small values may compute the same again and again from what it computed before, as an iterated normalisation does.
 //! The first iteration is written out, and what the others take from the one before them begins in mutable locals; those between
-//! are one loop; the last one is written out again, and whatever reads it finds it as if there were no loop.
+//! are one loop. What stands behind it and reads more of the last iteration than the loop carries finds that one written out.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const FEWEST: usize = 3;
 /// Iterations of a chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Roll {
-    /// Places in the chain of the iterations that are a loop: all but the first and the last.
+    /// Places in the chain of the iterations that are a loop: all but the first, and sometimes the last.
     pub(super) looped: Range<usize>,
     /// Values of an iteration.
     pub(super) period: usize,
@@ -51,19 +51,23 @@ pub(super) fn roll(emit: &Emit<'_>, chain: &[usize]) -> Option<Roll> {
             && matches!(emit.op(emit.region.values[chain[at]]), Op::Map | Op::Reduce)
     };
     let mut best: Option<Roll> = None;
-    for period in 1..=chain.len() / (FEWEST + 2) {
+    for period in 1..=chain.len() / (FEWEST + 1) {
         let mut from = period;
         while from < chain.len() {
             let repeats = |at: usize| is_local(at) && is_shifted(&made[at - period], &made[at], period);
             let end = (from..chain.len()).find(|&at| !repeats(at)).unwrap_or(chain.len());
-            let iterations = (end - from) / period;
-            if iterations > FEWEST {
-                let looped = from..from + (iterations - 1) * period;
+            // What is read behind the loop may be of the last iteration, which is no part of it then.
+            let most = (end - from) / period;
+            let found = (most.saturating_sub(1)..=most).rev().filter(|&n| n >= FEWEST).find_map(|iterations| {
+                let looped = from..from + iterations * period;
                 let found = Roll { carried: carried(&made, &looped, period), looped, period };
-                let saved = |roll: &Roll| roll.looped.len() - roll.period;
-                if is_closed(&made, &found) && best.as_ref().is_none_or(|best| saved(&found) > saved(best)) {
-                    best = Some(found);
-                }
+                is_closed(&made, &found).then_some(found)
+            });
+            let saved = |roll: &Roll| roll.looped.len() - roll.period;
+            if let Some(found) = found
+                && best.as_ref().is_none_or(|best| saved(&found) > saved(best))
+            {
+                best = Some(found);
             }
             from = end + 1;
         }

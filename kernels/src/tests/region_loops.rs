@@ -79,6 +79,7 @@ fn what_is_not_alike_is_no_part_of_a_loop() {
     assert_eq!(balanced(16, Odd::Formula(4)).0, [9]);
     assert_eq!(balanced(16, Odd::Stored(10)).0, [8]);
     assert_eq!(balanced(9, Odd::Read(9)).0, [8]);
-    assert_eq!(balanced(9, Odd::Read(1)).0, [8]);
+    // The last matrix is read once, so its reader computes it.
+    assert_eq!(balanced(9, Odd::Read(1)).0, [7]);
     assert_eq!(balanced(9, Odd::Read(4)).0, []);
 }

@@ -13,6 +13,7 @@
 mod exact;
 pub mod launch;
 pub mod lock;
+mod reasons;
 pub mod scalar;
 pub mod smt;
 pub mod value;
@@ -21,6 +22,7 @@ pub mod value;
 mod tests;
 
 pub use exact::{Exact, Unproved};
+pub use reasons::{Reasons, Use, rule};
 
 /// How a law is known to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -225,9 +225,9 @@ fn each_law_is_used_by_a_plan_that_is_accepted() {
     }
 }
 
-/// The first plan of all uses none but those without which there is no plan.
+/// Launches of single values use none but that of states.
 #[test]
-fn launches_of_single_values_use_no_law_but_of_leaves() {
+fn launches_of_single_values_use_one_law() {
     let (g, plan) = all(SINGLE);
     let found: Vec<u32> = uses(&g.graph.view(), &plan.view(), &plan.entries[0]).into_keys().collect();
     assert_eq!(found, [launch::REPLACE]);

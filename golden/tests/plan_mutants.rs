@@ -1,0 +1,141 @@
+//! Plans changed in every way that lists, memory, graphs and kernels can be wrong: each is refused by the check that `ds4c check`
+//! and `ds4-run --verify` do, or with the model at hand; or it states the same thing, which is shown by its bits.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "plan_mutants/edit.rs"]
+mod edit;
+#[path = "plan_mutants/graphs.rs"]
+mod graphs;
+#[path = "plan_mutants/kernels.rs"]
+mod kernels;
+#[path = "plan_mutants/lists.rs"]
+mod lists;
+#[path = "plan_mutants/memory.rs"]
+mod memory;
+#[path = "plan_mutants/subject.rs"]
+mod subject;
+
+use std::collections::BTreeMap;
+
+use ds4_golden::proofs::trials::Words;
+use ds4_kernels::Target;
+
+use edit::Mutant;
+use subject::{Stage, Subject};
+
+/// A way to change a plan at an entry point; it says what was changed, or nothing if there is nothing to change.
+type Change = fn(&mut Mutant, usize, &mut Words) -> Option<String>;
+
+/// A kind of mutants.
+struct Kind {
+    name: &'static str,
+    change: Change,
+    /// Whether every mutant of the kind says the same in other words.
+    harmless: bool,
+}
+
+const fn kind(name: &'static str, change: Change) -> Kind {
+    Kind { name, change, harmless: false }
+}
+
+const fn harmless(name: &'static str, change: Change) -> Kind {
+    Kind { name, change, harmless: true }
+}
+
+/// What became of the mutants of a kind.
+#[derive(Clone, Default)]
+struct Count {
+    /// Refused, by stage.
+    refused: BTreeMap<Stage, usize>,
+    accepted: usize,
+}
+
+/// Tries `times` mutants of each kind at each entry point.
+fn mutate(subject: &Subject, kinds: &[&[Kind]], times: usize, counts: &mut BTreeMap<&'static str, Count>) {
+    let mut words = Words::new(23);
+    let mut lines = Vec::new();
+    for kind in kinds.iter().copied().flatten() {
+        for i in 0..3 * times {
+            let mut mutant = subject.mutant();
+            let Some(what) = (kind.change)(&mut mutant, i % 3, &mut words) else { continue };
+            if subject.is_same(&mutant) {
+                continue;
+            }
+            let count = counts.entry(kind.name).or_default();
+            match subject.refused(&mutant) {
+                Some((stage, _)) => *count.refused.entry(stage).or_default() += 1,
+                None => {
+                    count.accepted += 1;
+                    match subject.difference(&mutant) {
+                        None => lines.push(format!("  {}: {what}", kind.name)),
+                        Some(fault) => panic!("{}: {}: accepted, but {fault}: {what}", subject.name, kind.name),
+                    }
+                }
+            }
+        }
+    }
+    println!("{}: accepted, and the bits are the same:", subject.name);
+    lines.iter().for_each(|line| println!("{line}"));
+}
+
+fn report(counts: &BTreeMap<&'static str, Count>) -> [usize; 2] {
+    println!("{:<34} refused by lists, certificate, kernels, model; accepted with the same bits", "kind");
+    let mut totals = [0, 0];
+    for (name, count) in counts {
+        let by = |stage| count.refused.get(&stage).copied().unwrap_or(0);
+        let stages = [Stage::Lists, Stage::Certificate, Stage::Kernels, Stage::Model].map(by);
+        println!("{name:<34} {stages:?} {}", count.accepted);
+        totals[0] += stages.iter().sum::<usize>();
+        totals[1] += count.accepted;
+    }
+    println!("{} mutants refused, {} accepted", totals[0], totals[1]);
+    totals
+}
+
+/// Every kind has been refused, but those that say the same in other words.
+fn check_kinds(kinds: &[&[Kind]], counts: &BTreeMap<&'static str, Count>) {
+    for kind in kinds.iter().copied().flatten() {
+        let count = counts.get(kind.name).cloned().unwrap_or_default();
+        let refused: usize = count.refused.values().sum();
+        assert!(refused > 0 || kind.harmless && count.accepted > 0, "no mutant is refused: {}", kind.name);
+    }
+}
+
+const KJV: &str = "models/kjv-9m/model.q8.gguf";
+const TABLES: [&[Kind]; 3] = [lists::KINDS, memory::KINDS, graphs::KINDS];
+const WITH_KERNELS: [&[Kind]; 4] = [lists::KINDS, memory::KINDS, graphs::KINDS, kernels::KINDS];
+
+#[test]
+fn mutants_of_a_small_plan_are_refused() {
+    let mut counts = BTreeMap::new();
+    mutate(&Subject::new("oracle/tiny-r", "generic", &[Target::Wgsl]), &WITH_KERNELS, 12, &mut counts);
+    mutate(&Subject::new("oracle/tiny-r", "lavapipe", &[]), &TABLES, 16, &mut counts);
+    check_kinds(&WITH_KERNELS, &counts);
+    let [refused, accepted] = report(&counts);
+    assert!(refused > 3000 && accepted < refused / 4, "{refused} refused, {accepted} accepted");
+}
+
+#[test]
+fn mutants_of_the_trained_model_are_refused() {
+    let mut counts = BTreeMap::new();
+    mutate(&Subject::new(KJV, "generic", &[]), &TABLES, 6, &mut counts);
+    mutate(&Subject::new(KJV, "h200", &[Target::Wgsl]), &WITH_KERNELS, 3, &mut counts);
+    let [refused, accepted] = report(&counts);
+    assert!(refused > 1000 && accepted < refused / 4, "{refused} refused, {accepted} accepted");
+}
+
+/// The unchanged plans are accepted, and a fault that is no mutant of a table shows in the bits: the comparison has teeth.
+#[test]
+fn plans_are_accepted_and_the_bits_have_teeth() {
+    for targets in [&[][..], &[Target::Wgsl]] {
+        let subject = Subject::new("oracle/tiny-r", "generic", targets);
+        let plain = subject.mutant();
+        assert_eq!(subject.refused(&plain), None);
+        assert_eq!(subject.difference(&plain), None);
+        let mut wrong = subject.mutant();
+        wrong.plan.parts[0].offset += 64;
+        assert!(matches!(subject.refused(&wrong), Some((Stage::Model, _))));
+        assert!(subject.difference(&wrong).is_some());
+    }
+}

@@ -1,6 +1,8 @@
 //! The certificate of a fused graph for people and as JSON: terms, steps, and launches with the laws that made them.
 
 use ds4_ir::Op;
+use std::collections::BTreeMap;
+
 use ds4_ir::certificate::{Certificate, LemmaRow, Report, all_terms, instance};
 use ds4_ir::dim::Dims;
 use ds4_ir::graph::{Graph, Value};
@@ -86,8 +88,8 @@ impl Shown<'_> {
         let source = self.report.source_values;
         let mut text = format!("terms: {source} of the graph that was read, then those that rewriting made\n");
         self.term_lines().iter().for_each(|line| text += &format!("  {line}\n"));
-        text += "scalars\n";
-        self.scalar_lines().iter().for_each(|(x, line)| text += &format!("  {x} = {line}\n"));
+        text += "scalars, and bodies of maps\n";
+        self.scalar_lines().iter().chain(&self.body_lines()).for_each(|(x, line)| text += &format!("  {x} = {line}\n"));
         for (what, steps) in [("steps on scalars", self.scalar_steps()), ("steps on values", self.value_steps())] {
             text += &format!("{what}: {}\n", steps.len());
             steps.iter().enumerate().for_each(|(i, step)| text += &format!("  {i}: {}\n", step.text()));
@@ -113,7 +115,8 @@ impl Shown<'_> {
         json!({
             "source_values": self.report.source_values,
             "terms": self.term_lines(),
-            "scalars": self.scalar_lines().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+            "scalars": self.scalar_lines().into_iter().collect::<BTreeMap<_, _>>(),
+            "bodies": self.body_lines().into_iter().collect::<BTreeMap<_, _>>(),
             "scalar_steps": steps(self.scalar_steps()),
             "value_steps": steps(self.value_steps()),
             "values": value_lines(&self.graph),
@@ -130,10 +133,26 @@ impl Shown<'_> {
         value_lines(&all_terms(&self.graph, &self.certificate))
     }
 
-    /// Each scalar that a step is about, or that one of these is made of, once.
+    /// The bodies of maps.
+    fn bodies(&self) -> Vec<u32> {
+        let terms = all_terms(&self.graph, &self.certificate);
+        let mut bodies: Vec<u32> =
+            terms.values().filter(|&v| terms.op(v) == Op::Map).map(|v| terms.attrs(v)[0]).collect();
+        bodies.sort();
+        bodies.dedup();
+        bodies
+    }
+
+    fn body_lines(&self) -> Vec<(String, String)> {
+        let line = |body: u32| (format!("b{body}"), format!("e{}", self.graph.bodies[body as usize].result.0));
+        self.bodies().into_iter().map(line).collect()
+    }
+
+    /// Each scalar that a body or a step is about, or that one of these is made of, once.
     fn scalar_lines(&self) -> Vec<(String, String)> {
         let rows = self.graph.scalars;
-        let ends = self.certificate.scalar_lemmas.iter().flat_map(|lemma| [lemma.a, lemma.b]);
+        let results = self.bodies().into_iter().map(|body| self.graph.bodies[body as usize].result.0);
+        let ends = self.certificate.scalar_lemmas.iter().flat_map(|lemma| [lemma.a, lemma.b]).chain(results);
         let mut all: Vec<Scalar> = ends.flat_map(|x| ds4_ir::scalar::reachable(rows, Scalar(x))).collect();
         all.sort();
         all.dedup();
@@ -196,11 +215,12 @@ impl Shown<'_> {
             items.iter().map(|item| item.as_str().map_or(item.to_string(), Into::into)).collect::<Vec<_>>().join(", ")
         };
         for (i, launch) in self.launches(entry).iter().enumerate() {
-            text += &format!("  launch {i}: {}\n", list(&launch["rules"]));
+            text += &line("  ", &format!("launch {i}"), &list(&launch["rules"]));
             for region in launch["regions"].as_array().into_iter().flatten() {
-                text += &format!("    region, tiles [{}]: {}\n", list(&region["tiles"]), list(&region["rules"]));
+                let head = format!("region, tiles [{}]", list(&region["tiles"]));
+                text += &line("    ", &head, &list(&region["rules"]));
                 for row in region["values"].as_array().into_iter().flatten() {
-                    text += &format!("      v{}: {}\n", row["value"], list(&row["rules"]));
+                    text += &line("      ", &format!("v{}", row["value"]), &list(&row["rules"]));
                 }
             }
         }
@@ -248,6 +268,14 @@ impl Shown<'_> {
             "rules": split.into_iter().collect::<Vec<_>>(),
             "values": values.iter().map(one).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// What something is, and the laws behind it if there are any.
+fn line(indent: &str, head: &str, rules: &str) -> String {
+    match rules.is_empty() {
+        true => format!("{indent}{head}\n"),
+        false => format!("{indent}{head}: {rules}\n"),
     }
 }
 

@@ -181,7 +181,14 @@ fn check_grid(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, launch: &Lau
     };
     let holds = parts.len() == regions.len() && parts.iter().zip(regions).all(same);
     Condition::Grid.ensure(holds, || {
-        format!("the grid of kernel `{}` has not the workgroups of its regions' splits", plan.str(kernel.name))
+        let tiles = |region: &RegionRow| format!("{:?}", plan.tiles(region));
+        let grid: Vec<String> = parts.iter().map(|part| format!("{:?}", part.of(plan.extents))).collect();
+        format!(
+            "the grid of kernel `{}` has not the workgroups of its regions' splits: it is {}, but the splits are {}",
+            plan.str(kernel.name),
+            grid.join("; "),
+            regions.iter().map(tiles).collect::<Vec<_>>().join("; ")
+        )
     })
 }
 
@@ -189,7 +196,11 @@ fn check_grid(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, launch: &Lau
 fn is_axis(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow, axis: &ExtentRow, groups: Groups) -> bool {
     let exact = axis.times == 1 && axis.per == 1;
     match groups {
-        Groups::Const(n) => axis.word == u32::MAX && axis.most == n && exact,
+        Groups::Const(n) => {
+            let groups =
+                axis.most.checked_mul(axis.times).and_then(|all| all.is_multiple_of(axis.per).then(|| all / axis.per));
+            axis.word == u32::MAX && groups == Some(n)
+        }
         Groups::Dim(dim) => {
             let place = plan.step_dims.iter().position(|&known| known == dim);
             let most = dim_max(graph.dims, dim, plan.bounds(entry));

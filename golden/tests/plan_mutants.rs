@@ -156,9 +156,18 @@ fn plans_are_accepted_and_the_bits_have_teeth() {
         let plain = subject.mutant();
         assert_eq!(subject.refused(&plain), None);
         assert_eq!(subject.difference(&plain), None);
+        let verified = subject.verified(&plain).unwrap().join("\n");
+        assert!(verified.contains("steps by structural (lists checked): absorb "), "{verified}");
+        assert_eq!(verified.contains("kernels are those of the launches"), !targets.is_empty(), "{verified}");
         let mut wrong = subject.mutant();
         wrong.plan.parts[0].offset += 64;
         assert!(matches!(subject.refused(&wrong), Some((Stage::Model, _))));
         assert!(subject.difference(&wrong).is_some());
+        let mut wrong = subject.mutant();
+        wrong.plan.source_text.iter_mut().filter(|c| **c == b'+').for_each(|c| *c = b'-');
+        assert_eq!(subject.verified(&wrong).is_err(), !targets.is_empty(), "`ds4-run --verify` looks at kernels");
+        let mut wrong = subject.mutant();
+        wrong.certificate.value_lemmas.pop();
+        assert!(subject.verified(&wrong).is_err(), "`ds4-run --verify` looks at the certificate");
     }
 }

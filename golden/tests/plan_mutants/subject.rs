@@ -130,6 +130,17 @@ impl Subject {
         }
     }
 
+    /// What `ds4-run --verify` says of a mutant.
+    pub fn verified(&self, mutant: &Mutant) -> Result<Vec<String>, String> {
+        let file = self.folder.path().join("mutant.ds4plan");
+        let written = write_plan(&file, &mutant.graph, &mutant.plan, Some(&mutant.certificate));
+        written.map_err(|fault| fault.to_string())?;
+        let model = Some(self.path.clone());
+        let open = OpenOptions { threads: Some(1), model, verify: true, ..OpenOptions::default() };
+        let session = Session::open(&file, &open).map_err(|fault| fault.to_string())?;
+        Ok(session.facts().verified.clone())
+    }
+
     fn run(&self, mutant: &Mutant) -> Result<Vec<u32>, String> {
         let file = self.folder.path().join("mutant.ds4plan");
         let written = write_plan(&file, &mutant.graph, &mutant.plan, Some(&mutant.certificate));

@@ -72,8 +72,12 @@ impl Condition {
             Condition::Before => ("what is read was computed before", "plan::launches, reads"),
             Condition::Apart => ("regions of a launch read nothing of each other", "plan::launches, reads"),
             Condition::WrittenOnce => ("no write is done again", "plan::launches, region"),
-            Condition::Tiles => ("tiles divide constant axes, others go position by position", "plan::split, tiles"),
-            Condition::Whole => ("rows of a choice and blocks of a quantisation stay whole", "plan::split, whole"),
+            Condition::Tiles => {
+                ("tiles divide constant axes, others go position by position", "plan::split, check_split")
+            }
+            Condition::Whole => {
+                ("rows of a choice and blocks of a quantisation stay whole", "plan::split, stays_whole")
+            }
             Condition::Memory => ("what is read outside of its region has memory", "plan::launches, memory_of"),
             Condition::Lives => ("memory that is needed at one time is apart", "plan::check, check_overlap"),
             Condition::Within => ("memory inside other memory is an operand's place", "plan::check, check_slots"),

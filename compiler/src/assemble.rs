@@ -7,9 +7,10 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::{Graph, GraphTables};
 use ds4_ir::plan::tables::{File, PartRow, Plan, PlanTables};
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::plan::{add_kernels, limit_facts};
 
 use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
-use crate::kernels::add_kernels;
+use crate::fuse::Profile;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
@@ -44,22 +45,40 @@ pub fn compile(
         }
         None => (lowered, None),
     };
-    let frame = Frame {
+    let entries = entries(options);
+    // Kernels come behind the check of sizes, whose diagnostic says more.
+    let form_of_lists = Form { targets: &[], ..*form };
+    let frame = Frame { form: form_of_lists, entries: &entries, ..frame(checkpoint, model, options, model_path, form) };
+    let mut plan = assemble(&graph.view(), &frame)?;
+    plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
+    check_sizes(&graph.view(), &plan.view(), options)?;
+    add_kernels(&mut plan, &graph.view(), form.targets, form.fusion.map(Profile::limits))?;
+    check_kernels(&graph.view(), &plan.view())?;
+    Ok(Compiled { graph, plan, certificate })
+}
+
+/// The entry points of a model: names, and the most columns of a step.
+pub(crate) fn entries(options: &Options) -> [(&'static str, u32); 3] {
+    [("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)]
+}
+
+/// What a model's plan says beside its graph, without entry points and kernels.
+pub(crate) fn frame<'a>(
+    checkpoint: &Checkpoint,
+    model: &Model,
+    options: &Options,
+    model_path: &str,
+    form: &Form<'_>,
+) -> Frame<'a> {
+    Frame {
         identity: model.identity,
         facts: facts(checkpoint, model, options, model_path, form),
         files: files(checkpoint),
         weights: weights(model),
         context: options.context,
-        entries: &[("decode1", 1), ("decode", options.columns), ("prefill", options.prefill)],
-        // Kernels come behind the check of sizes, whose diagnostic says more.
-        form: Form { targets: &[], ..*form },
-    };
-    let mut plan = assemble(&graph.view(), &frame)?;
-    plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
-    check_sizes(&graph.view(), &plan.view(), options)?;
-    add_kernels(&mut plan, &graph.view(), form)?;
-    check_kernels(&graph.view(), &plan.view())?;
-    Ok(Compiled { graph, plan, certificate })
+        entries: &[],
+        form: Form::default(),
+    }
 }
 
 /// Every plan that is written can be opened: what the check of a plan would refuse is refused here, where only its sizes
@@ -108,7 +127,8 @@ fn facts(
     };
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let name = model_name(checkpoint);
-    vec![
+    let limits = form.fusion.into_iter().flat_map(|profile| limit_facts(profile.limits()));
+    let facts = vec![
         ("compiler", env!("CARGO_PKG_VERSION").to_string()),
         ("contract", ds4_ir::plan::CONTRACT.to_string()),
         ("activations", activations.to_string()),
@@ -126,7 +146,8 @@ fn facts(
         ("model.context_length", a.context_length.to_string()),
         ("model.bos", a.special.bos.map(|id| id.to_string()).unwrap_or_default()),
         ("model.eos", ids(&a.special.eos)),
-    ]
+    ];
+    facts.into_iter().chain(limits).collect()
 }
 
 /// The name of a GGUF file, or of a released directory.

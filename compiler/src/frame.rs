@@ -11,10 +11,10 @@ use ds4_ir::plan::tables::{
 };
 use ds4_ir::{Bounds, Diagnostic};
 use ds4_kernels::Target;
+use ds4_kernels::plan::{add_kernels, add_weight_fields, scale_blocks};
 use ds4_kernels::schedule::ScaleBlocks;
 
 use crate::fuse::{Profile, fuse};
-use crate::kernels::{add_kernels, add_weight_fields, scale_blocks};
 use crate::schedule::{Schedule, fused, schedule};
 
 /// A file that holds weights.
@@ -92,7 +92,7 @@ pub fn assemble(graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diag
         };
         add_entry(&mut plan, &schedule, name, bounds);
     }
-    add_kernels(&mut plan, graph, &frame.form)?;
+    add_kernels(&mut plan, graph, frame.form.targets, frame.form.fusion.map(Profile::limits))?;
     Ok(plan)
 }
 

@@ -256,3 +256,67 @@ fn sizes_that_no_plan_holds_are_refused_before_writing() {
     assert!(text(&refused).contains("DS4-0501"), "{}", text(&refused));
     assert!(!folder.path().join("p").exists());
 }
+
+/// A fused plan is accepted, alone and with its model, and says by which rules; another model is refused.
+#[test]
+fn a_plan_is_checked_against_its_model() {
+    let folder = folder();
+    let compile = ["compile", "model.gguf", "-o", "p.ds4plan", "--fuse", "exact", "--target", "wgsl"];
+    let done = run(folder.path(), &compile);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    let alone = text(&run(folder.path(), &["check", "p.ds4plan"]));
+    for words in ["accepted", "steps by structural (lists checked): absorb ", "taken on trust", "texts unproved"] {
+        assert!(alone.contains(words), "{words}: {alone}");
+    }
+    let with = text(&run(folder.path(), &["check", "p.ds4plan", "model.gguf"]));
+    assert!(with.contains("lowered again: the same"), "{with}");
+    let report = run(folder.path(), &["check", "p.ds4plan", "model.gguf", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert!(report["launch_rules"].as_array().unwrap().iter().any(|row| row["rule"] == "absorb"));
+    assert!(report["rules"].as_array().unwrap().iter().all(|row| row["uses"].as_u64().unwrap() > 0));
+    assert!(report["model_values"].as_u64().unwrap() > 100);
+    std::fs::copy(golden("models/kjv-9m/model.q8.gguf"), folder.path().join("other.gguf")).unwrap();
+    let other = run(folder.path(), &["check", "p.ds4plan", "other.gguf"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(text(&other).contains("DS4-0601"), "{}", text(&other));
+}
+
+/// A norm in front of a product, with views to rewrite.
+const NORM: &str = "\
+state rows: f32[16, 64]
+weight m: w.f16[32, 64]
+ids = tokens
+old = read rows
+x = gather axis=0 old, ids
+row: f32[columns, 1, 64] = reshape x
+again: f32[columns, 64] = reshape row
+half = map { div(mul(x0, 1.0), 2.0) } again
+m_w = weight m
+y = product lanes(32) half, m_w
+new = map { add(x0, x0) } half
+after = write old, ids, new
+output y = y
+";
+
+/// Each term stands there once; each step has its rule, position and substitution; each value its laws.
+#[test]
+fn a_certificate_is_printed() {
+    let folder = folder();
+    std::fs::write(folder.path().join("norm.ds4ir"), NORM).unwrap();
+    let shown = text(&run(folder.path(), &["fuse", "norm.ds4ir", "--certificate"]));
+    insta::assert_snapshot!("fuse_certificate", shown);
+    let report = run(folder.path(), &["fuse", "norm.ds4ir", "--certificate", "--json", "--profile", "lavapipe"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["accepted"], true);
+    let terms: Vec<&str> = report["terms"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    let name = |line: &str| line.split([' ', ':']).next().unwrap().to_string();
+    let names: std::collections::BTreeSet<String> = terms.iter().map(|line| name(line)).collect();
+    assert_eq!(names.len(), terms.len());
+    for step in report["value_steps"].as_array().unwrap() {
+        let rewritten = !["congruence", "equal bodies"].contains(&step["rule"].as_str().unwrap());
+        assert_eq!(rewritten, !step["substitution"].as_object().unwrap().is_empty(), "{step}");
+    }
+    assert!(!report["value_steps"].as_array().unwrap().is_empty());
+    let launches = report["entries"][0]["launches"].as_array().unwrap();
+    assert!(launches.iter().any(|launch| launch.to_string().contains("absorb")), "{launches:?}");
+}

@@ -56,6 +56,11 @@ macro_rules! tables {
                 },)*]
             }
 
+            /// A copy that can be changed.
+            pub fn to_tables(&self) -> $owned {
+                $owned { $($name: self.$name.to_vec(),)* }
+            }
+
             /// Views the sections that `find` gives by number; a missing section, a length that is no whole number
             /// of entries or a misaligned one is named in the error.
             pub fn from_sections(

@@ -13,6 +13,7 @@
 //! | [`region`] | from many values, split among workgroups, to one kernel |
 //! | [`weight_layout`] | how a tensor's bytes lie in words, and back |
 //! | [`emit`] | the text of a kernel: WGSL for strict lowering, PTX, HIP C++ |
+//! | [`plan`] | the kernels of a plan's launches, and whether those in a plan are these |
 //! | [`read`] | from the text of a target back to a kernel |
 //! | [`machine`] | executes kernels on the CPU, generic over the domain of floats; refuses races, bounds, unwritten memory |
 //!
@@ -31,6 +32,7 @@
 pub mod emit;
 pub mod kernel;
 pub mod machine;
+pub mod plan;
 pub mod read;
 pub mod region;
 pub mod schedule;

@@ -1,38 +1,66 @@
 //! `ds4c check`
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ds4_ir::Diagnostic;
-use ds4_ir::certificate::{Reason, Report};
-use ds4_ir::plan::Plan;
-use ds4_ir::rules::{Exact, Head, scalar, value};
-use serde_json::json;
+use ds4_ir::certificate::Report;
+use ds4_ir::graph::Graph;
+use ds4_ir::plan::{EntryRow, Plan, PlanBytes};
+use ds4_ir::rules::{Exact, Reasons};
+use ds4_kernels::plan::check_kernels;
+use memmap2::Mmap;
+use serde_json::{Value as Json, json};
 
 use super::open_plan;
+use crate::model::Model;
+use crate::same_model::check_model;
+
+const EXAMPLES: &str = "\
+Examples:
+  ds4c check model.ds4plan
+  ds4c check model.ds4plan model.gguf
+  ds4c check model.ds4plan --json";
 
 /// Arguments of `ds4c check`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  ds4c check model.ds4plan\n  ds4c check model.ds4plan --json")]
+#[command(after_help = EXAMPLES)]
 pub struct Check {
     /// The plan file
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
+    /// The model: it is lowered again, and the graph that the plan's proof begins with is compared
+    #[arg(value_name = "MODEL")]
+    model: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Check {
-    /// Checks tables, launches and certificate; says what was proved.
+    /// Checks tables, launches, kernels and certificate, and that the plan is the model's; says what was proved.
     pub fn run(self) -> Result<(), Diagnostic> {
         let bytes = open_plan(&self.plan)?;
-        let (_, plan, _) = bytes.verified()?;
+        let file = self.plan.display().to_string();
+        let (graph, plan, _) = bytes.verified()?;
         let proved = bytes.proved(Exact::rules())?;
-        let found = Found::new(&plan, proved.as_ref());
+        let kernels = check_kernels(&graph, &plan, &file)?;
+        let model = self.model.as_ref().map(|model| compared(model, &bytes, &graph, &plan, &file)).transpose()?;
+        let found = Found { kernels, model, ..Found::new(&graph, &plan, proved.as_ref()) };
         super::print(&if self.json { found.json() } else { found.text() })
     }
+}
+
+fn compared(
+    path: &Path,
+    bytes: &PlanBytes<Mmap>,
+    graph: &Graph<'_>,
+    plan: &Plan<'_>,
+    file: &str,
+) -> Result<usize, Diagnostic> {
+    let checkpoint = crate::read::open(path)?;
+    let model = Model::read(&checkpoint)?;
+    check_model(&checkpoint, &model, graph, plan, bytes.certificate()?.as_ref(), file)
 }
 
 /// What a check found.
@@ -41,23 +69,31 @@ struct Found {
     entries: Vec<(String, usize, usize)>,
     /// Values of the source graph, of the plan's, and terms.
     terms: Option<[usize; 3]>,
-    /// Uses of each kind of proof.
-    uses: BTreeMap<&'static str, usize>,
+    /// Steps of the certificate, and uses of laws of launches.
+    steps: Reasons,
+    launches: Reasons,
+    /// Kernels that are those of the launches.
+    kernels: usize,
+    /// Values of the model's graph, if a model was given.
+    model: Option<usize>,
 }
 
 impl Found {
-    fn new(plan: &Plan<'_>, proved: Option<&Report>) -> Found {
-        let entry = |entry: &ds4_ir::plan::EntryRow| {
+    fn new(graph: &Graph<'_>, plan: &Plan<'_>, proved: Option<&Report>) -> Found {
+        let entry = |entry: &EntryRow| {
             let launches = entry.launches.of(plan.launches);
             let regions = launches.iter().map(|launch| plan.regions(launch).len()).sum();
             (plan.str(entry.name).to_string(), launches.len(), regions)
         };
-        let mut uses = BTreeMap::new();
-        for (&number, &count) in proved.iter().flat_map(|report| &report.uses) {
-            *uses.entry(kind(number)).or_default() += count;
-        }
         let terms = proved.map(|report| [report.source_values, report.plan_values, report.terms]);
-        Found { entries: plan.entries.iter().map(entry).collect(), terms, uses }
+        Found {
+            entries: plan.entries.iter().map(entry).collect(),
+            terms,
+            steps: proved.map(Reasons::of_certificate).unwrap_or_default(),
+            launches: Reasons::of_launches(graph, plan),
+            kernels: 0,
+            model: None,
+        }
     }
 
     fn text(&self) -> String {
@@ -67,6 +103,7 @@ impl Found {
                 "{name:<9} {regions} regions in {launches} launches: every value computed, nothing read too early, states in order\n"
             );
         }
+        text += &lines(&self.launches);
         match self.terms {
             Some([source, plan, terms]) => {
                 text +=
@@ -74,9 +111,16 @@ impl Found {
             }
             None => text += "values    the plan's graph is the model's, nothing was rewritten\n",
         }
-        for (kind, count) in &self.uses {
-            text += &format!("          {count} steps by {kind}\n");
+        text += &lines(&self.steps);
+        if self.kernels > 0 {
+            let count = self.kernels;
+            text +=
+                &format!("kernels   {count}, each the one that this build makes for its launches; texts unproved\n");
         }
+        text += &match self.model {
+            Some(values) => format!("model     lowered again: the same {values} values, weights at the same places\n"),
+            None => "model     not given: that the proof begins with its graph is taken on trust\n".into(),
+        };
         text + "accepted\n"
     }
 
@@ -84,19 +128,26 @@ impl Found {
         let entry = |(name, launches, regions): &(String, usize, usize)| json!({ "entry": name, "launches": launches, "regions": regions });
         let terms = self.terms.map(|[source, plan, terms]| json!({ "source": source, "plan": plan, "terms": terms }));
         let entries: Vec<_> = self.entries.iter().map(entry).collect();
-        format!("{:#}\n", json!({ "entries": entries, "values": terms, "steps": self.uses, "accepted": true }))
+        let report = json!({
+            "entries": entries,
+            "values": terms,
+            "steps": self.steps.kinds(),
+            "rules": rows(&self.steps),
+            "launch_steps": self.launches.kinds(),
+            "launch_rules": rows(&self.launches),
+            "kernels": self.kernels,
+            "model_values": self.model,
+            "accepted": true,
+        });
+        format!("{report:#}\n")
     }
 }
 
-/// How a reason of a lemma is known to hold.
-fn kind(number: u32) -> &'static str {
-    if number == Reason::CONGRUENCE.number() {
-        return "congruence";
-    }
-    if number == Reason::BODY.number() {
-        return "equal bodies";
-    }
-    let heads = scalar::all().map(|rule| rule.head).chain(value::all().map(|rule| rule.head));
-    let found: Option<Head> = heads.into_iter().find(|head| head.number == number);
-    found.map_or("unknown", |head| head.proof.name())
+fn lines(reasons: &Reasons) -> String {
+    reasons.lines().iter().map(|line| format!("          {line}\n")).collect()
+}
+
+fn rows(reasons: &Reasons) -> Vec<Json> {
+    let row = |one: &ds4_ir::rules::Use| json!({ "rule": one.rule, "proof": one.proof, "uses": one.count });
+    reasons.0.iter().map(row).collect()
 }

@@ -4,14 +4,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ds4_ir::diagnostic::codes;
-use ds4_ir::graph::{Graph, Value};
+use ds4_ir::graph::{Graph, Value, WeightRow};
+use ds4_ir::plan::PartRow;
+use ds4_ir::plan::tables::File;
+use ds4_ir::rules::Exact;
 use ds4_ir::text::shape_text;
 use ds4_ir::{Bounds, Diagnostic, Place};
 use serde_json::json;
 
+use super::certificate::Shown;
+use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
 use crate::fuse::path::Declined;
 use crate::fuse::regions::Planned;
 use crate::fuse::{Found, Launch, Profile, fuse};
+use crate::rewrite::{Limits, Rewritten, rewrite};
 
 /// Arguments of `ds4c fuse`.
 #[derive(Args)]
@@ -28,6 +34,10 @@ pub struct Fuse {
     /// Most tokens of a sequence
     #[arg(long, value_name = "N", default_value_t = 4096)]
     context: u32,
+    /// Rewrite the graph by the laws of values first, and print the certificate: terms, steps, and the launches with the
+    /// laws that made them. It is checked before it is printed
+    #[arg(long)]
+    certificate: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -60,11 +70,57 @@ impl Fuse {
                 .wanted("a graph that keeps the rules of its operations", fault)
                 .help("see the operations in the documentation of `ds4_ir::op`")
         })?;
+        if self.certificate {
+            return self.certificate(&view, bounds, &profile, &name);
+        }
         let found = fuse(&graph.view(), bounds, &profile, &[]);
         super::print(&match self.json {
             true => launches_json(&found),
             false => launches_text(&graph.view(), &found),
         })
+    }
+}
+
+impl Fuse {
+    /// Prints the certificate of the graph's rewriting and fusion.
+    fn certificate(&self, source: &Graph<'_>, bounds: Bounds, profile: &Profile, name: &str) -> Result<(), Diagnostic> {
+        let Rewritten { graph, certificate, .. } = rewrite(source, &Limits { bounds, ..Limits::default() })?;
+        let graph = graph.view();
+        let entries = [("step", bounds.columns)];
+        let plan = assemble(&graph, &Frame { entries: &entries, ..text_frame(&graph, bounds, profile) })?;
+        let refused = |found: String| {
+            Diagnostic::new(codes::CERTIFICATE_REFUSED, "the certificate of the graph is refused")
+                .at(Place::file(name))
+                .wanted("a proof that the fused graph has the bits of the one that was read", found)
+                .help("this is a fault of ours: please report it with the file")
+        };
+        ds4_ir::plan::check::check(&graph, &plan.view()).map_err(refused)?;
+        let report = ds4_ir::certificate::check(&graph, &certificate.view(), Exact::rules());
+        let report = report.map_err(|refusal| refused(refusal.to_string()))?;
+        let shown = Shown { graph, plan: plan.view(), certificate: certificate.view(), report };
+        super::print(&if self.json { format!("{:#}\n", shown.json()) } else { shown.text() })
+    }
+}
+
+/// Bytes of the file that weights of a text are thought to lie in: more than any of them has.
+const UNBOUNDED: u64 = 1 << 49;
+
+/// The frame of a graph that is text alone: its weights lie in no file.
+fn text_frame<'a>(graph: &Graph<'_>, bounds: Bounds, profile: &'a Profile) -> Frame<'a> {
+    let weight = |row: &WeightRow| {
+        let has_scales = row.ty.format().is_some_and(|format| format.has_scales());
+        let part = PartRow { file: File(0), scale_file: File(0), offset: 0, scale_offset: 0 };
+        SourceWeight { parts: vec![part], scale_block: if has_scales { [1, 32] } else { [0, 0] } }
+    };
+    let file = SourceFile { name: String::new(), size: UNBOUNDED, header_len: 0, header_hash: [0; 32] };
+    Frame {
+        identity: [0; 32],
+        facts: Vec::new(),
+        files: vec![file],
+        weights: graph.weights.iter().map(weight).collect(),
+        context: bounds.context,
+        entries: &[],
+        form: Form { targets: &[], fusion: Some(profile) },
     }
 }
 

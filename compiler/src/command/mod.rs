@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0, 1 for a diagnostic, 2 for wrong usage.
 
+mod certificate;
 mod check;
 mod compile;
 mod explain;

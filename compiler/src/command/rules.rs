@@ -3,7 +3,7 @@
 use clap::Args;
 use ds4_ir::Diagnostic;
 use ds4_ir::rules::lock::{self, Entry, hash, scalar_text, value_text};
-use ds4_ir::rules::{Exact, Head, Proof, scalar, value};
+use ds4_ir::rules::{Exact, Head, Proof, launch, scalar, value};
 
 /// Shows the laws that rewriting may use, with their proofs.
 #[derive(Args)]
@@ -18,6 +18,8 @@ struct Row {
     stratum: &'static str,
     head: Head,
     facts: Vec<&'static str>,
+    /// Where the checker evaluates the facts of a law of launches.
+    evaluated: Vec<&'static str>,
     admitted: bool,
     proofs: Vec<Entry>,
 }
@@ -40,6 +42,7 @@ fn rows() -> Vec<Row> {
         stratum: "scalars",
         head: rule.head,
         facts: rule.facts.iter().map(|fact| fact.name()).collect(),
+        evaluated: Vec::new(),
         admitted: exact.scalar(rule.head.number).is_some(),
         proofs: proofs(rule.head, scalar_text(rule)),
     });
@@ -47,10 +50,20 @@ fn rows() -> Vec<Row> {
         stratum: "values",
         head: rule.head,
         facts: rule.facts.iter().map(|fact| fact.name).collect(),
+        evaluated: Vec::new(),
         admitted: exact.value(rule.head.number).is_some(),
         proofs: proofs(rule.head, Some(value_text(rule))),
     });
-    scalars.chain(values).collect()
+    // Lists are checked where they are used; there is nothing to prove in advance.
+    let launches = launch::RULES.iter().map(|rule| Row {
+        stratum: "launches",
+        head: rule.head,
+        facts: rule.conditions.iter().map(|condition| condition.name()).collect(),
+        evaluated: rule.conditions.iter().map(|condition| condition.evaluated_by()).collect(),
+        admitted: true,
+        proofs: Vec::new(),
+    });
+    scalars.chain(values).chain(launches).collect()
 }
 
 /// Who proved it, and what it took.
@@ -62,6 +75,11 @@ fn proof_text(row: &Row) -> String {
     let by: Vec<String> = by.collect();
     match row.head.proof {
         Proof::Evaluation => format!("{}: each use is computed by the checker", row.head.proof.name()),
+        Proof::Lists => {
+            let conditions = row.facts.iter().zip(&row.evaluated);
+            let conditions: Vec<String> = conditions.map(|(fact, by)| format!("{fact} (`{by}`)")).collect();
+            format!("{}: {}", row.head.proof.name(), conditions.join("; "))
+        }
         proof if by.is_empty() => format!("{}: no proof in this build", proof.name()),
         proof => format!("{}: {}", proof.name(), by.join(", ")),
     }
@@ -106,6 +124,7 @@ fn json(rows: &[Row]) -> String {
             "family": row.head.family,
             "stratum": row.stratum,
             "conditions": row.facts,
+            "evaluated_by": row.evaluated,
             "proof": row.head.proof.name(),
             "exact": row.admitted,
             "proofs": row.proofs.iter().map(proof).collect::<Vec<_>>(),
@@ -127,6 +146,20 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&json(&rows)).unwrap();
         assert_eq!(json.as_array().unwrap().len(), rows.len());
         assert!(json[0]["proofs"][0]["seconds"].is_number());
+    }
+
+    /// Laws of launches stand beside those of values, with where the checker evaluates their conditions.
+    #[test]
+    fn laws_of_launches_are_shown() {
+        let rows = rows();
+        let text = table(&rows);
+        let json: serde_json::Value = serde_json::from_str(&json(&rows)).unwrap();
+        for rule in launch::RULES {
+            assert!(text.contains(rule.head.law), "{}", rule.head.name);
+            let row = json.as_array().unwrap().iter().find(|row| row["number"] == rule.head.number).unwrap();
+            assert_eq!((&row["stratum"], &row["proof"]), (&"launches".into(), &"structural (lists checked)".into()));
+            assert_eq!(row["evaluated_by"].as_array().unwrap().len(), rule.conditions.len());
+        }
     }
 
     #[test]

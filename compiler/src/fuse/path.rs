@@ -137,7 +137,10 @@ impl Search<'_, '_> {
                 let middle = (fits + fails) / 2;
                 match self.launches(&rest[..middle]) {
                     Ok(launches) => (fits, found) = (middle, Some(launches)),
-                    Err(_) => fails = middle,
+                    Err(why) => {
+                        fails = middle;
+                        self.found.declined.push(Declined { nodes: rest[..middle].to_vec(), why });
+                    }
                 }
             }
             launches.extend(found.unwrap_or_else(|| vec![alone(self.scene, rest[0])]));

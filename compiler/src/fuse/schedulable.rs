@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use ds4_ir::graph::Value;
 use ds4_ir::plan::layout::layouts;
+use ds4_kernels::plan::region_kernel;
 use ds4_kernels::schedule::ScaleBlocks;
 
 use super::cost::Scene;
 use super::path::Launch;
 use super::signature::signature;
-use crate::kernels::region_kernel;
 use crate::schedule::fused;
 
 /// The regions, by signature and split, for which there is no kernel. Those in `known` have been tried before.

@@ -81,8 +81,8 @@ fn verified(what: &str, graph: &Graph<'_>) -> Result<verify::Facts, Refusal> {
     verify::verify(graph).or_else(|fault| refuse(format!("{what}: {fault}")))
 }
 
-/// All terms as one table; the rest is the plan's.
-fn all_terms<'a>(plan: &Graph<'a>, certificate: &Certificate<'a>) -> Graph<'a> {
+/// All terms as one table; the rest is the plan's. They are checked with the certificate.
+pub fn all_terms<'a>(plan: &Graph<'a>, certificate: &Certificate<'a>) -> Graph<'a> {
     Graph {
         value_op: certificate.term_op,
         value_type: certificate.term_type,
@@ -96,6 +96,12 @@ fn all_terms<'a>(plan: &Graph<'a>, certificate: &Certificate<'a>) -> Graph<'a> {
         outputs: &[],
         ..*plan
     }
+}
+
+/// The graph that a certificate begins with; `None` if there are fewer terms than it has values. Nothing else is checked.
+pub fn source<'a>(plan: &Graph<'a>, certificate: &Certificate<'a>) -> Option<Graph<'a>> {
+    let &[len] = certificate.source else { return None };
+    source_graph(&all_terms(plan, certificate), certificate, len as usize).ok()
 }
 
 /// The first terms as a graph of their own.

@@ -29,15 +29,25 @@ impl Labels for Terms<'_> {
 /// Whether `a` = `b` is an instance of the law, read from left to right. The terms are of verified types; `dims` and
 /// `scalars` hold the table's and grow by what functions of the law ask for.
 pub fn proves(rule: &ValueRule, terms: &Graph<'_>, dims: &mut Dims, scalars: &mut Scalars, a: Value, b: Value) -> bool {
+    instance(rule, terms, dims, scalars, a, b).is_some()
+}
+
+/// The same, with what the law's variables stand for.
+pub fn instance(
+    rule: &ValueRule,
+    terms: &Graph<'_>,
+    dims: &mut Dims,
+    scalars: &mut Scalars,
+    a: Value,
+    b: Value,
+) -> Option<Bound> {
     if terms.ty(a) != terms.ty(b) || terms.value_shape[a.0 as usize] != terms.value_shape[b.0 as usize] {
-        return false;
+        return None;
     }
     // A law looks for one operand among several at one place at the most.
-    (0..MOST_OPERANDS).map_while(|at| bound(rule, terms, a, at)).any(|found| {
-        found.is_some_and(|bound| {
-            let scope = Scope { labels: &Terms(terms), dims, scalars, bound: &bound, each: 0 };
-            Instance { terms, scope }.holds(rule, b)
-        })
+    (0..MOST_OPERANDS).map_while(|at| bound(rule, terms, a, at)).flatten().find(|bound| {
+        let scope = Scope { labels: &Terms(terms), dims, scalars, bound, each: 0 };
+        Instance { terms, scope }.holds(rule, b)
     })
 }
 

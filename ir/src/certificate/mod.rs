@@ -26,8 +26,8 @@ use crate::entity::Run;
 use crate::graph::{NamedRow, Span, Value};
 use crate::op::Type;
 
-pub use check::{Refusal, Report, check};
-pub use matching::proves;
+pub use check::{Refusal, Report, all_terms, check, source};
+pub use matching::{instance, proves};
 
 /// Why two terms are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, bytemuck::Pod, bytemuck::Zeroable)]

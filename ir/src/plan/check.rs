@@ -1,15 +1,18 @@
 //! Checks of a plan beyond its bytes: every index, the places of weights and states, the launches, the memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entity::Run;
 use crate::graph::{Graph, Value};
 use crate::op::Op;
 use crate::plan::ALIGN;
+use crate::plan::bindings::check_bindings;
 use crate::plan::check_kernels::{check_dispatches, check_fields, check_kernels};
 use crate::plan::launches::{Lives, lifetimes, slot_index};
 use crate::plan::layout::{Layout, layouts, operand_within, start_within, stored_bytes};
+use crate::plan::split::{check_split, split_dims};
 use crate::plan::tables::{EntryRow, Plan, RegionRow, SlotRow};
+use crate::rules::launch::Condition;
 use crate::verify::Facts;
 
 /// Largest value of an offset or size that is taken: keeps every sum below far from overflow.
@@ -22,6 +25,7 @@ pub fn check(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<Facts, String> {
     check_weights(graph, plan)?;
     check_states(graph, plan)?;
     check_kernels(graph, plan)?;
+    check_names(plan)?;
     for entry in plan.entries {
         let name = plan.str(entry.name);
         check_entry(graph, plan, entry).map_err(|fault| format!("entry `{name}`: {fault}"))?;
@@ -49,6 +53,14 @@ fn check_texts(plan: &Plan<'_>) -> Result<(), String> {
     }
     ensure(plan.model_hash.len() == 1 && plan.context.len() == 1, || "identity or context is no single row".into())?;
     ensure(plan.context[0] > 0 && plan.context[0] < 1 << 30, || format!("context {} is out of range", plan.context[0]))
+}
+
+/// Entry points are found by their names.
+fn check_names(plan: &Plan<'_>) -> Result<(), String> {
+    let names: BTreeSet<&str> = plan.entries.iter().map(|entry| plan.str(entry.name)).collect();
+    ensure(names.len() == plan.entries.len(), || "two entry points have one name".into())?;
+    let spare = plan.entries.iter().map(|e| e.reserved).chain(plan.files.iter().map(|f| f.reserved));
+    ensure(spare.sum::<u32>() == 0, || "a word that means nothing is not zero".into())
 }
 
 fn check_weights(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {
@@ -134,7 +146,8 @@ fn check_entry(graph: &Graph<'_>, plan: &Plan<'_>, entry: &EntryRow) -> Result<(
     let layouts = layouts(graph, bounds, slots);
     let lives = check_launches(graph, plan, entry, slots, &layouts)?;
     check_overlap(slots, &lives)?;
-    check_dispatches(graph, plan, entry, slots)
+    check_dispatches(graph, plan, entry, slots)?;
+    check_bindings(graph, plan, entry, slots, &layouts)
 }
 
 fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: crate::Bounds) -> Result<(), String> {
@@ -161,7 +174,7 @@ fn check_slots(graph: &Graph<'_>, entry: &EntryRow, slots: &[SlotRow], bounds: c
                         .is_some_and(|operand| start_within(graph, o.value, operand).is_some())
                     && o.offset == slot.offset
             });
-            ensure(inside, || format!("{v} does not lie inside {}", slot.within))?;
+            Condition::Within.ensure(inside, || format!("{v} does not lie inside {}", slot.within))?;
         }
     }
     Ok(())
@@ -179,20 +192,14 @@ fn check_launches(
         let has_regions = launch.regions.len > 0 && in_pool(launch.regions, plan.regions.len());
         ensure(has_regions, || format!("launch {at} has no regions"))?;
         for region in plan.regions(launch) {
-            check_region(graph, plan, entry, slots, region).map_err(|fault| format!("launch {at}: {fault}"))?;
+            check_region(graph, plan, slots, region).map_err(|fault| format!("launch {at}: {fault}"))?;
         }
     }
     lifetimes(graph, &plan.lists(entry), slots, layouts)
 }
 
 /// A region's values are in order, the last one is stored, and its split is one of the last one's axes.
-fn check_region(
-    graph: &Graph<'_>,
-    plan: &Plan<'_>,
-    entry: &EntryRow,
-    slots: &[SlotRow],
-    region: &RegionRow,
-) -> Result<(), String> {
+fn check_region(graph: &Graph<'_>, plan: &Plan<'_>, slots: &[SlotRow], region: &RegionRow) -> Result<(), String> {
     ensure(in_pool(region.values, plan.region_values.len()), || "the values of a region do not exist".into())?;
     ensure(in_pool(region.tiles, plan.region_tiles.len()), || "the split of a region does not exist".into())?;
     let (values, tiles) = (plan.values(region), plan.tiles(region));
@@ -205,14 +212,12 @@ fn check_region(
     }
     let stored = slot_index(slots, last).is_some() || graph.op(last) == Op::Write;
     ensure(stored, || format!("the region of {last} stores nothing"))?;
-    let extents = graph.max_extents(graph.value_shape[last.0 as usize], plan.bounds(entry));
-    if tiles.is_empty() && !extents.is_empty() {
+    if tiles.is_empty() && !split_dims(graph, last).is_empty() {
         let own: Vec<Value> = graph.args(last).iter().map(|&operand| viewed(graph, operand)).collect();
         let is_own = |v: &Value| graph.op(*v) == Op::Gather && slot_index(slots, *v).is_none() && own.contains(v);
         return ensure(before.iter().all(is_own), || format!("the region of {last} has no split"));
     }
-    let fits = tiles.len() == extents.len() && tiles.iter().zip(&extents).all(|(&t, &e)| t as usize <= e.max(1));
-    ensure(fits, || format!("the split of the region of {last} is not one of its axes"))
+    check_split(graph, last, tiles)
 }
 
 /// The value that a chain of views shows.
@@ -248,7 +253,8 @@ fn check_overlap(slots: &[SlotRow], lives: &Lives) -> Result<(), String> {
         if let Some((_, &(other_end, other))) = before
             && other_end > start
         {
-            return Err(format!("{} and {} share memory", slots[i].value, slots[other].value));
+            let both = || format!("{} and {} share memory", slots[i].value, slots[other].value);
+            Condition::Lives.ensure(false, both)?;
         }
         active.insert(start, (end, i));
         ends.push(std::cmp::Reverse((last, start)));

@@ -5,6 +5,7 @@ use crate::graph::{Graph, Value};
 use crate::op::Op;
 use crate::plan::layout::{Layout, Root, lies_within};
 use crate::plan::tables::SlotRow;
+use crate::rules::launch::Condition;
 
 /// First and last launch at which each slot's memory is needed; memory of nested slots counts for the outermost. A slot
 /// that no launch touches has `(usize::MAX, 0)`.
@@ -76,9 +77,8 @@ impl Walk<'_> {
                     false => self.reads(at, operand, values).map_err(|fault| format!("launch {at} ({v}) {fault}"))?,
                 }
             }
-            if is_write && self.computed[v.0 as usize] != NEVER {
-                return Err(format!("launch {at} writes {v} again"));
-            }
+            let once = !is_write || self.computed[v.0 as usize] == NEVER;
+            Condition::WrittenOnce.ensure(once, || format!("launch {at} writes {v} again"))?;
             self.computed[v.0 as usize] = self.computed[v.0 as usize].min(at);
             if slot_index(self.slots, v).is_some() {
                 self.touch(v, at);
@@ -90,7 +90,7 @@ impl Walk<'_> {
     /// Launch `at` replaces the version `old`.
     fn replaces(&self, at: usize, v: Value, old: Value) -> Result<(), String> {
         let there = self.graph.op(old) == Op::Read || self.is_computed(old, at);
-        if there { Ok(()) } else { Err(format!("launch {at} ({v}) replaces {old} before it is computed")) }
+        Condition::Versions.ensure(there, || format!("launch {at} ({v}) replaces {old} before it is computed"))
     }
 
     fn is_computed(&self, v: Value, before: usize) -> bool {
@@ -101,9 +101,13 @@ impl Walk<'_> {
     fn reads(&mut self, at: usize, operand: Value, region: &[Value]) -> Result<(), String> {
         for root in self.memory_of(operand, region)? {
             let op = self.graph.op(root);
-            if op != Op::Read && !self.is_computed(root, at) {
-                return Err(format!("reads {root} before it is computed"));
-            }
+            let there = op == Op::Read || self.is_computed(root, at);
+            let beside = self.computed[root.0 as usize] == at;
+            let condition = if beside { Condition::Apart } else { Condition::Before };
+            condition.ensure(there, || match beside {
+                true => format!("reads {root} before it is computed: another region of this launch computes it"),
+                false => format!("reads {root} before it is computed"),
+            })?;
             match op {
                 // Launches come in order, so this one is the last so far.
                 Op::Read | Op::Write => self.last_read[root.0 as usize] = Some(at),
@@ -132,9 +136,8 @@ impl Walk<'_> {
         let writes = self.graph.values().filter(|&v| self.graph.op(v) == Op::Write);
         for v in self.graph.named.iter().map(|row| row.value).chain(writes) {
             for root in self.memory_of(v, &[]).map_err(|fault| format!("a named value {fault}"))? {
-                if self.graph.op(root) != Op::Read && !self.is_computed(root, count) {
-                    return Err(format!("{root} is never computed"));
-                }
+                let there = self.graph.op(root) == Op::Read || self.is_computed(root, count);
+                Condition::Needed.ensure(there, || format!("{root} is never computed"))?;
             }
         }
         Ok(())
@@ -145,7 +148,8 @@ impl Walk<'_> {
         for v in self.graph.values().filter(|&v| self.graph.op(v) == Op::Write) {
             let (old, at) = (self.graph.args(v)[0], self.computed[v.0 as usize]);
             if let Some(last) = self.last_read[old.0 as usize].filter(|&last| last >= at) {
-                return Err(format!("launch {at} replaces {old} by {v}, but launch {last} reads it"));
+                let read = || format!("launch {at} replaces {old} by {v}, but launch {last} reads it");
+                Condition::Replaced.ensure(false, read)?;
             }
         }
         Ok(())
@@ -174,7 +178,7 @@ impl Walk<'_> {
                 _ if slot == Some(v) || slot.is_some() && !op.is_view() => found.push(v),
                 _ if op.is_view() => stack.push(graph.args(v)[0]),
                 Op::Gather => stack.extend(graph.args(v)),
-                _ => return Err(format!("reads {v}, which has no memory")),
+                _ => Condition::Memory.ensure(false, || format!("reads {v}, which has no memory"))?,
             }
         }
         Ok(found)

@@ -5,15 +5,18 @@
 //! plan holds their place. Opening checks, in this order: header and version, bounds and hashes of the sections, every
 //! index, the graph ([`crate::verify`]), the launches ([`launches`]) and the memory ([`check`]).
 
+mod bindings;
 pub mod check;
 mod check_kernels;
 pub mod contents;
 pub mod file;
 pub mod launches;
 pub mod layout;
+pub mod split;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+mod uses;
 
 pub use file::{PlanBytes, write_plan};
 pub use layout::{Layout, Root};
@@ -21,6 +24,7 @@ pub use tables::{
     BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, FileRow, KernelRow, LaunchRow, OptionRow, PartRow, Plan,
     PlanTables, RegionRow, SlotRow, StatePlaceRow, WeightPlaceRow,
 };
+pub use uses::uses;
 
 /// Version of the plan format. A reader takes this one only.
 pub const VERSION: u32 = 4;

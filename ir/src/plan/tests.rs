@@ -1,5 +1,7 @@
 //! The check of launches: the forms that it takes, and each fault planted once.
 
+mod laws;
+
 use crate::entity::Run;
 use crate::graph::{GraphTables, Value};
 use crate::op::{ReduceKind, Type};
@@ -184,8 +186,10 @@ fn a_split_is_one_of_the_last_values_axes() {
         plan
     };
     g.accepts(&with(&[0, 0]));
-    g.accepts(&with(&[3, 4]));
-    for tiles in [&[3, 5][..], &[4, 4], &[0], &[0, 0, 0]] {
+    for tiles in [[1, 0], [0, 4], [1, 2], [1, 1]] {
+        g.accepts(&with(&tiles));
+    }
+    for tiles in [&[3, 4][..], &[1, 3], &[1, 8], &[4, 4], &[0], &[0, 0, 0]] {
         g.refuses(&with(tiles), "not one of its axes");
     }
     g.refuses(&with(&[]), "has no split");

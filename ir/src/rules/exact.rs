@@ -82,6 +82,7 @@ impl Exact {
 fn admit_scalar(rule: &ScalarRule, entries: &[Entry]) -> Result<(), Unproved> {
     match rule.head.proof {
         Proof::Evaluation => Ok(()),
+        Proof::Lists => refuse(&rule.head, "lists of launches prove no law of scalars"),
         Proof::Absent => refuse(&rule.head, "nobody has proved it"),
         Proof::Structural => refuse(&rule.head, "a law of scalars needs more than its structure"),
         Proof::Exhaustive => answered(&rule.head, lock::scalar_text(rule), "equal", entries),

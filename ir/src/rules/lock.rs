@@ -62,7 +62,7 @@ pub fn scalar_text(rule: &ScalarRule) -> Option<String> {
     match rule.head.proof {
         Proof::Smt | Proof::Uninterpreted | Proof::Absent => smt::obligation(rule),
         Proof::Exhaustive => Some(format!("{:?} = {:?} if {:?}", rule.lhs, rule.rhs, rule.facts)),
-        Proof::Structural | Proof::Evaluation => None,
+        Proof::Structural | Proof::Evaluation | Proof::Lists => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`scalar`]: laws of scalar bodies, patterns over [`crate::ScalarOp`]; one family a file.
 //! - [`value`]: laws of the value graph, patterns over [`crate::Op`] with attributes and shapes; one family a file.
+//! - [`launch`]: laws of launches, whose side conditions the check of a plan evaluates on its lists;
 //! - [`smt`]: the obligation of a scalar law as SMT-LIB text, made from the same table.
 //! - [`lock`]: which obligation was proved by which solver; [`Exact`] admits a rule only if its proof is there.
 //!
@@ -10,7 +11,9 @@
 //! and in both directions by a certificate. No law names a construct of a model or a dimension of one.
 
 mod exact;
+pub mod launch;
 pub mod lock;
+mod reasons;
 pub mod scalar;
 pub mod smt;
 pub mod value;
@@ -19,6 +22,7 @@ pub mod value;
 mod tests;
 
 pub use exact::{Exact, Unproved};
+pub use reasons::{Reasons, Use, rule};
 
 /// How a law is known to hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +38,9 @@ pub enum Proof {
     Structural,
     /// The checker computes the one instance that is used.
     Evaluation,
+    /// It says who computes a value, when, and where it lies, never what it is; the check of a plan evaluates its side
+    /// conditions on the lists.
+    Lists,
     /// Nobody has proved it.
     Absent,
 }
@@ -47,6 +54,7 @@ impl Proof {
             Proof::Exhaustive => "exhaustive",
             Proof::Structural => "structural",
             Proof::Evaluation => "evaluation",
+            Proof::Lists => "structural (lists checked)",
             Proof::Absent => "absent",
         }
     }

@@ -60,6 +60,9 @@ fn open_and_execute(arguments: &Arguments) -> Result<(), Diagnostic> {
     let on_cpu = backend.is_none();
     let plan = arguments.plan.as_deref().unwrap_or(Path::new(""));
     let mut session = Session::open_on(plan, &options, backend)?;
+    for line in &session.facts().verified {
+        let _ = writeln!(io::stderr(), "verified: {line}");
+    }
     // A device holds the weights itself, and refuses a plan that it has no room for.
     if on_cpu && let Some(note) = larger_than_memory(&session) {
         let _ = writeln!(io::stderr(), "{note}");

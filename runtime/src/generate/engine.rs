@@ -38,6 +38,8 @@ pub struct Facts {
     pub device: String,
     /// Kernels that a step of one token launches.
     pub launches: usize,
+    /// What was proved of the plan, line by line; empty if that was not asked for.
+    pub verified: Vec<String>,
 }
 
 /// A named value of the last step.

@@ -47,6 +47,7 @@ impl Fake {
                 end: vec![1],
                 device: "cpu, 1 threads, baseline".into(),
                 launches: 7,
+                verified: Vec::new(),
             },
             tokens: Vec::new(),
             steps: Vec::new(),

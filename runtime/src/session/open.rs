@@ -7,8 +7,9 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::Graph;
 use ds4_ir::plan::contents::{CONTENTS, contents_hash};
 use ds4_ir::plan::{FileRow, Plan, PlanBytes};
-use ds4_ir::rules::Exact;
+use ds4_ir::rules::{Exact, Reasons};
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::plan::check_kernels;
 use memmap2::Mmap;
 
 use super::taps::Taps;
@@ -30,7 +31,7 @@ pub struct OpenOptions {
     pub isa: Option<Isa>,
     /// Whether the weights are compared with the hash in the plan. This reads all of them.
     pub contents: bool,
-    /// Whether the certificate in the plan is checked.
+    /// Whether the certificate in the plan is checked, and that its kernels are those of its launches.
     pub verify: bool,
 }
 
@@ -58,9 +59,7 @@ impl Session {
         let (graph, tables, _) = bytes.verified()?;
         let paths = file_paths(&tables, &model_path(&tables, plan, options.model.as_deref()))?;
         let files = model_files(&tables, &paths)?;
-        if options.verify {
-            bytes.proved(Exact::rules())?;
-        }
+        let verified = if options.verify { verified(&bytes, &name)? } else { Vec::new() };
         if options.contents {
             check_contents(&tables, &files, &name)?;
         }
@@ -75,6 +74,7 @@ impl Session {
             device: runner.device(),
             launches: entries.first().map_or(0, |entry| runner.kernel_count(entry.index)),
             files: paths,
+            verified,
             ..facts(&tables, &entries, &name)?
         };
         Ok(Session {
@@ -88,6 +88,16 @@ impl Session {
             plan: bytes,
         })
     }
+}
+
+/// Checks the certificate, and that the kernels are those of the launches; gives what was proved by what.
+fn verified(bytes: &PlanBytes<Mmap>, name: &str) -> Result<Vec<String>, Diagnostic> {
+    let (graph, plan, _) = bytes.verified()?;
+    let proved = bytes.proved(Exact::rules())?;
+    let kernels = check_kernels(&graph, &plan, name)?;
+    let steps = proved.iter().flat_map(|report| Reasons::of_certificate(report).lines());
+    let of_kernels = (kernels > 0).then(|| format!("{kernels} kernels are those of the launches, texts unproved"));
+    Ok(steps.chain(Reasons::of_launches(&graph, &plan).lines()).chain(of_kernels).collect())
 }
 
 fn on_cpu(
@@ -236,5 +246,6 @@ fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagno
         end: option("model.eos").split(',').filter_map(|id| id.trim().parse().ok()).collect(),
         device: String::new(),
         launches: 0,
+        verified: Vec::new(),
     })
 }

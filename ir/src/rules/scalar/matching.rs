@@ -74,10 +74,16 @@ fn unify(bound: &mut Bound, variable: u8, x: Scalar) -> bool {
 
 /// Whether `a` = `b` is an instance of the law, read from left to right.
 pub fn proves(rule: &ScalarRule, nodes: &Nodes<'_>, a: Scalar, b: Scalar) -> bool {
+    instance(rule, nodes, a, b).is_some()
+}
+
+/// The same, with what the law's variables stand for.
+pub fn instance(rule: &ScalarRule, nodes: &Nodes<'_>, a: Scalar, b: Scalar) -> Option<Bound> {
     let mut bound = Bound::default();
-    bind(nodes, &rule.lhs, a, &mut bound)
+    let holds = bind(nodes, &rule.lhs, a, &mut bound)
         && bind(nodes, &rule.rhs, b, &mut bound)
-        && rule.facts.iter().all(|fact| fact.holds(nodes, &bound))
+        && rule.facts.iter().all(|fact| fact.holds(nodes, &bound));
+    holds.then_some(bound)
 }
 
 /// A law with its variables as words.

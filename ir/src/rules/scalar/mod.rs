@@ -19,7 +19,7 @@ use crate::scalar::{ScalarOp, ScalarType};
 
 pub use fact::Fact;
 pub use false_laws::FALSE_LAWS;
-pub use matching::{Bound, Instance, Nodes, Unary, proves};
+pub use matching::{Bound, Instance, Nodes, Unary, instance, proves};
 
 /// Most variables of a law.
 pub const VARIABLES: usize = 6;

@@ -3,8 +3,16 @@
 //! A model has tens of thousands of launches and some hundred kernels: launches whose kernels differ in nothing but what
 //! their arguments are bound to share one.
 
+mod same;
+
 use std::collections::{HashMap, HashSet};
 
+use crate::Target;
+use crate::emit::{StepBlock, entry_point};
+use crate::kernel::{Access, Kernel, Part, Source, Space, Stmt};
+use crate::region::{self, Limits, Region, with_views};
+use crate::schedule::{ScaleBlocks, Scene, kernels, side_by_side};
+use crate::weight_layout::WeightLayout;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::dim::dim_max;
 use ds4_ir::entity::Run;
@@ -13,23 +21,24 @@ use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
 use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow, WeightPlaceRow};
 use ds4_ir::{Bounds, Diagnostic, Op, Place};
-use ds4_kernels::Target;
-use ds4_kernels::emit::{StepBlock, entry_point};
-use ds4_kernels::kernel::{Access, Kernel, Part, Source, Space, Stmt};
-use ds4_kernels::region::{self, Limits, Region, with_views};
-use ds4_kernels::schedule::{ScaleBlocks, Scene, kernels, side_by_side};
-use ds4_kernels::weight_layout::WeightLayout;
 
-use crate::frame::Form;
-use crate::fuse::Profile;
+pub use same::{check_kernels, limit_facts};
 
-/// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target.
-pub fn add_kernels(plan: &mut PlanTables, graph: &Graph<'_>, form: &Form<'_>) -> Result<(), Diagnostic> {
-    let targets = form.targets;
+/// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target. `limits` are what a
+/// workgroup of a fused plan may take; without them every value is a launch.
+///
+/// # Errors
+/// Devices have no kernel for one of the launches.
+pub fn add_kernels(
+    plan: &mut PlanTables,
+    graph: &Graph<'_>,
+    targets: &[Target],
+    limits: Option<Limits>,
+) -> Result<(), Diagnostic> {
     if targets.is_empty() {
         return Ok(());
     }
-    let mut shared = Shared { limits: form.fusion.map(Profile::limits), ..Shared::default() };
+    let mut shared = Shared { limits, ..Shared::default() };
     for entry in plan.entries.clone() {
         shared.entry(plan, graph, &entry)?;
     }
@@ -203,7 +212,7 @@ fn widest(plan: &PlanTables) -> Bounds {
 fn widen(graph: &Graph<'_>, kernel: &mut Kernel, widest: Bounds) {
     for row in &mut kernel.extents {
         let Some(dim) = row.scalar else { continue };
-        let wider = ds4_kernels::kernel::ExtentRow { most: dim_max(graph.dims, dim, widest).max(row.most), ..*row };
+        let wider = crate::kernel::ExtentRow { most: dim_max(graph.dims, dim, widest).max(row.most), ..*row };
         if wider.largest().is_some() {
             *row = wider;
         }
@@ -241,7 +250,7 @@ fn bound(source: Source) -> BindingRow {
 }
 
 fn add_kernel(plan: &mut PlanTables, kernel: &Kernel, block: &StepBlock) {
-    let extent = |row: &ds4_kernels::kernel::ExtentRow| ExtentRow {
+    let extent = |row: &crate::kernel::ExtentRow| ExtentRow {
         word: row.scalar.and_then(|dim| block.place(dim)).map_or(u32::MAX, |place| place as u32),
         most: row.most,
         times: row.times,

@@ -12,6 +12,7 @@ pub mod fuse;
 pub mod kernels;
 pub mod lower;
 pub mod model;
+pub mod parallel;
 pub mod read;
 pub mod rewrite;
 pub mod sample;

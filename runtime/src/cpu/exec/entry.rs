@@ -46,8 +46,7 @@ pub(crate) struct Program {
 }
 
 /// Launches and memory of an entry point: each value once, in the order of ids, whatever regions the plan has. Regions say
-/// what workgroups share; here memory is one, and a value that several of them compute again is computed by whoever
-/// comes first.
+/// what workgroups share and compute again because they cannot; here memory is one.
 ///
 /// Made once before memory is mapped. The memory of `lasting` values is theirs to the end of a step.
 pub(crate) fn schedule(

@@ -7,9 +7,10 @@ use ds4_ir::diagnostic::codes;
 use ds4_ir::graph::{Graph, GraphTables};
 use ds4_ir::plan::tables::{File, PartRow, Plan, PlanTables};
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::parallel;
 use ds4_kernels::plan::{add_kernels, limit_facts};
 
-use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble};
+use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble_on};
 use crate::fuse::Profile;
 use crate::lower::{Activations, KvRows, Options, Sims};
 use crate::model::{Model, Part};
@@ -37,6 +38,21 @@ pub fn compile(
     model_path: &str,
     form: &Form<'_>,
 ) -> Result<Compiled, Diagnostic> {
+    compile_on(parallel::available(), checkpoint, model, options, model_path, form)
+}
+
+/// The same on so many threads: the tables do not depend on them.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_on(
+    threads: usize,
+    checkpoint: &Checkpoint,
+    model: &Model,
+    options: &Options,
+    model_path: &str,
+    form: &Form<'_>,
+) -> Result<Compiled, Diagnostic> {
     let lowered = crate::lower::lower(model, options)?;
     let (graph, certificate) = match form.fusion {
         Some(_) => {
@@ -49,10 +65,10 @@ pub fn compile(
     // Kernels come behind the check of sizes, whose diagnostic says more.
     let form_of_lists = Form { targets: &[], ..*form };
     let frame = Frame { form: form_of_lists, entries: &entries, ..frame(checkpoint, model, options, model_path, form) };
-    let mut plan = assemble(&graph.view(), &frame)?;
+    let mut plan = assemble_on(threads, &graph.view(), &frame)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
     check_sizes(&graph.view(), &plan.view(), options)?;
-    add_kernels(&mut plan, &graph.view(), form.targets, form.fusion.map(Profile::limits))?;
+    add_kernels(threads, &mut plan, &graph.view(), form.targets, form.fusion.map(Profile::limits))?;
     check_kernels(&graph.view(), &plan.view())?;
     Ok(Compiled { graph, plan, certificate })
 }

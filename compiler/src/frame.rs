@@ -11,6 +11,7 @@ use ds4_ir::plan::tables::{
 };
 use ds4_ir::{Bounds, Diagnostic};
 use ds4_kernels::Target;
+use ds4_kernels::parallel;
 use ds4_kernels::plan::{add_kernels, add_weight_fields, scale_blocks};
 use ds4_kernels::schedule::ScaleBlocks;
 
@@ -70,6 +71,14 @@ pub struct Form<'a> {
 /// # Errors
 /// Devices have no kernel for one of the values.
 pub fn assemble(graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diagnostic> {
+    assemble_on(parallel::available(), graph, frame)
+}
+
+/// The same on so many threads.
+///
+/// # Errors
+/// As [`assemble`].
+pub fn assemble_on(threads: usize, graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diagnostic> {
     let mut plan =
         PlanTables { model_hash: vec![frame.identity], context: vec![frame.context], ..PlanTables::default() };
     for (key, value) in &frame.facts {
@@ -84,15 +93,15 @@ pub fn assemble(graph: &Graph<'_>, frame: &Frame<'_>) -> Result<PlanTables, Diag
     add_weight_fields(&mut plan, graph);
     place_states(&mut plan, graph);
     let scales: Vec<ScaleBlocks> = plan.weight_places.iter().map(scale_blocks).collect();
-    for &(name, columns) in frame.entries {
-        let bounds = Bounds { context: frame.context, columns, outputs: columns };
-        let schedule = match frame.form.fusion {
-            Some(profile) => fused(graph, bounds, &fuse(graph, bounds, profile, &scales).launches),
-            None => schedule(graph, bounds),
-        };
-        add_entry(&mut plan, &schedule, name, bounds);
+    let bounds = |columns: u32| Bounds { context: frame.context, columns, outputs: columns };
+    let schedules = parallel::each(frame.entries, threads, |&(_, columns)| match frame.form.fusion {
+        Some(profile) => fused(graph, bounds(columns), &fuse(graph, bounds(columns), profile, &scales).launches),
+        None => schedule(graph, bounds(columns)),
+    });
+    for (&(name, columns), schedule) in frame.entries.iter().zip(&schedules) {
+        add_entry(&mut plan, schedule, name, bounds(columns));
     }
-    add_kernels(&mut plan, graph, frame.form.targets, frame.form.fusion.map(Profile::limits))?;
+    add_kernels(threads, &mut plan, graph, frame.form.targets, frame.form.fusion.map(Profile::limits))?;
     Ok(plan)
 }
 

@@ -11,6 +11,7 @@
 //! - [`verify`]: tables of any content are safe to use, or there is a [`fault`].
 //! - [`eval`]: the meaning of a graph, plain and slow. It shares no product or tree code with an executor.
 //! - [`rules`]: the laws of rewriting with their proofs. [`certificate`]: why a rewritten graph is equal, and the checker.
+//! - [`schedule`]: launches and memory of a graph whose values are launches of their own.
 //! - [`output`]: files that are whole or absent.
 //! - [`text`]: printing and parsing (`docs/ir.md`).
 //!
@@ -39,6 +40,7 @@ pub mod output;
 pub mod plan;
 pub mod rules;
 pub mod scalar;
+pub mod schedule;
 pub mod tables;
 pub mod text;
 pub mod tree;

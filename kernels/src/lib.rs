@@ -32,6 +32,7 @@
 pub mod emit;
 pub mod kernel;
 pub mod machine;
+pub mod parallel;
 pub mod plan;
 pub mod read;
 pub mod region;

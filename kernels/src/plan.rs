@@ -19,17 +19,24 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::layouts;
 use ds4_ir::plan::tables::{Kernel as KernelId, PlanTables, binding};
-use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow, WeightPlaceRow};
+use ds4_ir::plan::{BindingRow, DispatchRow, EntryRow, ExtentRow, FieldRow, KernelRow, LaunchRow, WeightPlaceRow};
 use ds4_ir::{Bounds, Diagnostic, Op, Place};
 
+use crate::parallel;
 pub use same::{check_kernels, limit_facts};
 
+/// Launches whose kernels one thread makes before it takes others.
+const BATCH: usize = 16;
+/// Such batches that are made before their kernels are entered in the tables: they are large.
+const WAVE: usize = 16;
+
 /// Adds the kernels of all entry points, with their texts for the targets; nothing where there is no target. `limits` are what a
-/// workgroup of a fused plan may take; without them every value is a launch.
+/// workgroup of a fused plan may take; without them every value is a launch. The kernels do not depend on the number of threads.
 ///
 /// # Errors
 /// Devices have no kernel for one of the launches.
 pub fn add_kernels(
+    threads: usize,
     plan: &mut PlanTables,
     graph: &Graph<'_>,
     targets: &[Target],
@@ -38,7 +45,7 @@ pub fn add_kernels(
     if targets.is_empty() {
         return Ok(());
     }
-    let mut shared = Shared { limits, ..Shared::default() };
+    let mut shared = Shared { threads, limits, ..Shared::default() };
     for entry in plan.entries.clone() {
         shared.entry(plan, graph, &entry)?;
     }
@@ -48,7 +55,7 @@ pub fn add_kernels(
     for kernel in &shared.kernels {
         add_kernel(plan, kernel, &block);
     }
-    for text in texts(&shared.kernels, targets, &block) {
+    for text in texts(threads, &shared.kernels, targets, &block) {
         let text = text.expect("invariant: the block has the dimensions of all kernels");
         let run = Run::push(&mut plan.source_text, text.as_bytes());
         plan.sources.push(run);
@@ -78,6 +85,7 @@ type Key = (Kernel, Vec<bool>);
 /// The kernels that were found.
 #[derive(Default)]
 struct Shared {
+    threads: usize,
     /// What a workgroup may take, in a fused plan.
     limits: Option<Limits>,
     kernels: Vec<Kernel>,
@@ -94,22 +102,27 @@ impl Shared {
         let scene = Scene { graph: *graph, bounds, slots: &slots, layouts: &found, scales: &scales };
         let widest = widest(plan);
         let name = plan.view().str(entry.name).to_string();
-        let mut stored = vec![false; graph.len()];
-        for at in entry.launches.start..entry.launches.start + entry.launches.len {
-            let launch = plan.launches[at as usize];
-            let regions: Vec<(Vec<Value>, Vec<u32>)> = launch
-                .regions
-                .of(&plan.regions)
-                .iter()
-                .map(|row| (row.values.of(&plan.region_values).to_vec(), row.tiles.of(&plan.region_tiles).to_vec()))
-                .collect();
-            let made = match self.limits {
-                None => unfused(&scene, &regions, widest)?,
-                Some(limits) => fused(&scene, &regions, limits, &mut stored)?,
-            };
-            let dispatches: Vec<DispatchRow> =
-                made.into_iter().map(|kernel| self.dispatch(plan, kernel, &name)).collect();
-            plan.launches[at as usize].dispatches = Run::push(&mut plan.dispatches, &dispatches);
+        let limits = self.limits;
+        let make = |batch: &Batch| -> Result<Vec<Vec<Kernel>>, Diagnostic> {
+            let mut stored = batch.stored.clone();
+            let launches = batch.launches.iter();
+            let kernels = launches.map(|regions| match limits {
+                None => unfused(&scene, regions, widest),
+                Some(limits) => fused(&scene, regions, limits, &mut stored),
+            });
+            kernels.collect()
+        };
+        let batches = batches(plan, graph, entry);
+        let mut at = entry.launches.start as usize;
+        for wave in batches.chunks(WAVE) {
+            for made in parallel::each(wave, self.threads, make) {
+                for kernels in made? {
+                    let dispatches: Vec<DispatchRow> =
+                        kernels.into_iter().map(|kernel| self.dispatch(plan, kernel, &name)).collect();
+                    plan.launches[at].dispatches = Run::push(&mut plan.dispatches, &dispatches);
+                    at += 1;
+                }
+            }
         }
         Ok(())
     }
@@ -134,6 +147,35 @@ impl Shared {
         let mut names = [name.to_string(), with_entry.clone()].into_iter().chain(numbered);
         names.find(|name| !self.names.contains(name)).unwrap_or(with_entry)
     }
+}
+
+/// The regions of a launch: their values and splits.
+type Regions = Vec<(Vec<Value>, Vec<u32>)>;
+
+/// Launches that follow each other.
+struct Batch {
+    launches: Vec<Regions>,
+    /// What regions before them compute.
+    stored: Vec<bool>,
+}
+
+/// The launches of an entry point.
+fn batches(plan: &PlanTables, graph: &Graph<'_>, entry: &EntryRow) -> Vec<Batch> {
+    let mut stored = vec![false; graph.len()];
+    let mut found = Vec::new();
+    for rows in entry.launches.of(&plan.launches).chunks(BATCH) {
+        let before = stored.clone();
+        let regions = |row: &LaunchRow| -> Regions {
+            let regions = row.regions.of(&plan.regions).iter();
+            regions
+                .map(|row| (row.values.of(&plan.region_values).to_vec(), row.tiles.of(&plan.region_tiles).to_vec()))
+                .collect()
+        };
+        let launches: Vec<Regions> = rows.iter().map(regions).collect();
+        launches.iter().flatten().flat_map(|(values, _)| values).for_each(|v| stored[v.0 as usize] = true);
+        found.push(Batch { launches, stored: before });
+    }
+    found
 }
 
 /// The kernels of a launch of single values.
@@ -284,17 +326,11 @@ fn written(kernel: &Kernel) -> u32 {
     (0..32).zip(writes).map(|(i, writes)| u32::from(writes) << i).sum()
 }
 
-/// The texts of all kernels, each for all targets, made on as many threads as there are.
-fn texts(kernels: &[Kernel], targets: &[Target], block: &StepBlock) -> Vec<Option<String>> {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let each = kernels.len().div_ceil(threads).max(1);
-    let part = |part: &[Kernel]| -> Vec<Option<String>> {
-        part.iter().flat_map(|kernel| targets.iter().map(|target| target.emit(kernel, block))).collect()
-    };
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = kernels.chunks(each).map(|kernels| scope.spawn(move || part(kernels))).collect();
-        parts.into_iter().flat_map(|thread| thread.join().expect("invariant: printers do not panic")).collect()
-    })
+/// The texts of all kernels, each for all targets.
+fn texts(threads: usize, kernels: &[Kernel], targets: &[Target], block: &StepBlock) -> Vec<Option<String>> {
+    let pairs: Vec<(&Kernel, Target)> =
+        kernels.iter().flat_map(|kernel| targets.iter().map(move |&target| (kernel, target))).collect();
+    parallel::each(&pairs, threads, |(kernel, target)| target.emit(kernel, block))
 }
 
 fn no_kernel(graph: &Graph<'_>, v: Value, why: &dyn std::fmt::Display) -> Diagnostic {

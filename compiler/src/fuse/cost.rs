@@ -6,7 +6,7 @@ use ds4_ir::dim::{Bounds, DimRow, Step, dim_max, dim_value};
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::scalar::{Scalar, reachable};
 use ds4_ir::{Dim, Op, ScalarOp};
-use ds4_kernels::region::{Axis, Extent, Factor, Locality, Region, RegionPlan, Walk, demands};
+use ds4_kernels::region::{Axis, Extent, Factor, Locality, Region, Walk, demands};
 
 use super::nodes::{Kind, Nodes};
 use super::profile::Profile;
@@ -89,8 +89,7 @@ impl<'a> Scene<'a> {
     }
 
     /// What one workgroup of a region takes, and what the region reads.
-    pub fn cost(&self, region: &Region<'_>, plan: &RegionPlan) -> Cost {
-        let locality = &plan.locality;
+    pub fn cost(&self, region: &Region<'_>, locality: &Locality) -> Cost {
         let mut cost = Cost { workgroups: self.workgroups(locality), ..Cost::default() };
         for (i, &v) in region.values.iter().enumerate() {
             if !self.nodes.is_node(v) {

@@ -40,7 +40,8 @@ pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[Scal
     scales.resize(graph.weights.len(), ScaleBlocks::default());
     let mut scene = Scene::new(*graph, &nodes, bounds, profile);
     let levels = levels(&scene, &depth::depths(&scene));
-    let mut found = path::shortest(&scene, &levels);
+    let mut known = regions::Known::new();
+    let mut found = path::shortest(&scene, &mut known, &levels);
     let mut scheduled = HashSet::new();
     for _ in 0..ROUNDS {
         let refused = schedulable::refused(&scene, &found.launches, &scales, &mut scheduled);
@@ -48,7 +49,7 @@ pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[Scal
             break;
         }
         scene.unscheduled.extend(refused);
-        found = path::shortest(&scene, &levels);
+        found = path::shortest(&scene, &mut known, &levels);
     }
     found
 }

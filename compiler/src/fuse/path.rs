@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use ds4_ir::graph::Value;
 
 use super::cost::{Cost, Scene};
-use super::regions::{Planned, Root, Unfit, best, regions};
+use super::regions::{Known, Planned, Root, Unfit, best, regions};
 use super::signature::signature;
 
 /// Depths that one launch spans at most.
@@ -42,9 +42,9 @@ pub struct Found {
     pub declined: Vec<Declined>,
 }
 
-/// The cheapest launches for nodes in the order of their depths.
-pub fn shortest(scene: &Scene<'_>, levels: &[Vec<Value>]) -> Found {
-    let mut search = Search { scene, memory: HashMap::new(), found: Found::default() };
+/// The cheapest launches for nodes in the order of their depths. `known` serves further searches of the same scene.
+pub fn shortest(scene: &Scene<'_>, known: &mut Known, levels: &[Vec<Value>]) -> Found {
+    let mut search = Search { scene, known, memory: HashMap::new(), found: Found::default() };
     let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
     let mut chosen: Vec<Vec<Launch>> = vec![Vec::new()];
     for end in 1..=levels.len() {
@@ -82,8 +82,8 @@ pub fn shortest(scene: &Scene<'_>, levels: &[Vec<Value>]) -> Found {
 }
 
 /// A node in a launch of its own; without a split where no region is found for it.
-fn alone(scene: &Scene<'_>, v: Value) -> Launch {
-    let region = best(scene, &[v]).unwrap_or_else(|_| {
+fn alone(scene: &Scene<'_>, known: &mut Known, v: Value) -> Launch {
+    let region = best(scene, known, &[v]).unwrap_or_else(|_| {
         let values = scene.nodes.with_free(&scene.graph, &[v]);
         Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() }
     });
@@ -92,6 +92,7 @@ fn alone(scene: &Scene<'_>, v: Value) -> Launch {
 
 struct Search<'s, 'a> {
     scene: &'s Scene<'a>,
+    known: &'s mut Known,
     /// What equal sets gave: regions with values as places in the set and what it makes itself.
     memory: HashMap<Vec<u32>, Result<Vec<Vec<Recipe>>, Unfit>>,
     found: Found,
@@ -113,7 +114,7 @@ impl Search<'_, '_> {
             self.found.repeated += 1;
             return known.clone().map(|launches| self.rebuilt(set, &launches));
         }
-        let result = packed(self.scene, set);
+        let result = packed(self.scene, self.known, set);
         let recipes = result.as_ref().map_err(Clone::clone).map(|launches| {
             let recipe = |region: &Planned| Recipe {
                 nodes: (0..set.len()).filter(|&i| region.values.binary_search(&set[i]).is_ok()).collect(),
@@ -143,7 +144,7 @@ impl Search<'_, '_> {
                     }
                 }
             }
-            launches.extend(found.unwrap_or_else(|| vec![alone(self.scene, rest[0])]));
+            launches.extend(found.unwrap_or_else(|| vec![alone(self.scene, self.known, rest[0])]));
             rest = &rest[fits.max(1)..];
         }
         launches
@@ -166,10 +167,10 @@ impl Search<'_, '_> {
 }
 
 /// The regions of a set, in as few launches as the number of buffers allows.
-fn packed(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Vec<Planned>>, Unfit> {
+fn packed(scene: &Scene<'_>, known: &mut Known, set: &[Value]) -> Result<Vec<Vec<Planned>>, Unfit> {
     let limit = scene.profile.arguments as usize;
     let mut launches: Vec<(BTreeSet<Root>, Vec<Planned>)> = Vec::new();
-    for region in regions(scene, set)? {
+    for region in regions(scene, known, set)? {
         match launches.iter_mut().find(|(bound, _)| bound.union(&region.arguments).count() <= limit) {
             Some((bound, regions)) => {
                 bound.extend(region.arguments.iter().copied());

@@ -1,10 +1,10 @@
 //! From a set of nodes to the regions of one launch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use ds4_ir::Op;
 use ds4_ir::graph::Value;
-use ds4_kernels::region::{Refusal, Region, plan, with_views, work_dims};
+use ds4_kernels::region::{Locality, Refusal, Region, locality, plan_parts, with_views, work_dims};
 
 use super::cost::{Cost, Scene};
 use super::signature::signature;
@@ -24,6 +24,9 @@ pub struct Planned {
     /// Buffers that it binds.
     pub arguments: BTreeSet<Root>,
 }
+
+/// What [`best`] found for equal sets of nodes, by signature: the split and its cost, as long as that has a schedule.
+pub type Known = HashMap<Vec<u32>, Result<(Vec<u32>, Cost), Refusal>>;
 
 /// Memory that a region binds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -78,10 +81,10 @@ impl std::fmt::Display for Unfit {
 ///
 /// # Errors
 /// The nodes are no launch.
-pub fn regions(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Planned>, Unfit> {
+pub fn regions(scene: &Scene<'_>, known: &mut Known, set: &[Value]) -> Result<Vec<Planned>, Unfit> {
     let mut found = Vec::new();
     for component in components(scene, set)? {
-        found.extend(component_regions(scene, &component)?);
+        found.extend(component_regions(scene, known, &component)?);
     }
     Ok(found)
 }
@@ -115,14 +118,14 @@ pub fn components(scene: &Scene<'_>, set: &[Value]) -> Result<Vec<Vec<Value>>, U
     Ok(groups)
 }
 
-fn component_regions(scene: &Scene<'_>, nodes: &[Value]) -> Result<Vec<Planned>, Unfit> {
-    let joint = within_arguments(scene, best(scene, nodes).map_err(Unfit::Region));
+fn component_regions(scene: &Scene<'_>, known: &mut Known, nodes: &[Value]) -> Result<Vec<Planned>, Unfit> {
+    let joint = bound(scene, known, nodes);
     let mut sinks: Vec<Value> = nodes.iter().copied().filter(|&v| !is_read_within(scene, nodes, v)).collect();
     sinks.sort_by_key(|&v| (scene.order[v.0 as usize], v));
     if sinks.len() == 1 {
         return joint.map(|region| vec![region]);
     }
-    let apart = apart(scene, nodes, &sinks);
+    let apart = apart(scene, known, nodes, &sinks);
     match (joint, apart) {
         (Ok(joint), Ok(apart)) => {
             let single = scene.launch_time([&joint.cost].into_iter());
@@ -135,9 +138,9 @@ fn component_regions(scene: &Scene<'_>, nodes: &[Value]) -> Result<Vec<Planned>,
     }
 }
 
-/// A region that a launch can bind.
-fn within_arguments(scene: &Scene<'_>, region: Result<Planned, Unfit>) -> Result<Planned, Unfit> {
-    let region = region?;
+/// The best region of these nodes, if a launch can bind what it reads and stores.
+fn bound(scene: &Scene<'_>, known: &mut Known, nodes: &[Value]) -> Result<Planned, Unfit> {
+    let region = best(scene, known, nodes).map_err(Unfit::Region)?;
     let (wanted, available) = (region.arguments.len(), scene.profile.arguments);
     if wanted > available as usize { Err(Unfit::Arguments { wanted, available }) } else { Ok(region) }
 }
@@ -147,10 +150,10 @@ fn is_read_within(scene: &Scene<'_>, nodes: &[Value], v: Value) -> bool {
 }
 
 /// A region for each last value, or for several where that costs less.
-fn apart(scene: &Scene<'_>, nodes: &[Value], sinks: &[Value]) -> Result<Vec<Planned>, Unfit> {
-    let fit = |set: &Vec<Value>| within_arguments(scene, best(scene, set).map_err(Unfit::Region));
+fn apart(scene: &Scene<'_>, known: &mut Known, nodes: &[Value], sinks: &[Value]) -> Result<Vec<Planned>, Unfit> {
+    let mut fit = |set: &Vec<Value>| bound(scene, known, set);
     let mut sets: Vec<Vec<Value>> = sinks.iter().map(|&sink| closure(scene, nodes, sink)).collect();
-    let mut regions: Vec<Planned> = sets.iter().map(fit).collect::<Result<_, _>>()?;
+    let mut regions: Vec<Planned> = sets.iter().map(&mut fit).collect::<Result<_, _>>()?;
     let mut i = 0;
     while i < sets.len() {
         let mut j = i + 1;
@@ -193,40 +196,60 @@ fn closure(scene: &Scene<'_>, nodes: &[Value], sink: Value) -> Vec<Value> {
 }
 
 /// The region of these nodes with the split that takes the least time.
-pub fn best(scene: &Scene<'_>, nodes: &[Value]) -> Result<Planned, Refusal> {
+pub fn best(scene: &Scene<'_>, known: &mut Known, nodes: &[Value]) -> Result<Planned, Refusal> {
     let values = scene.nodes.with_free(&scene.graph, nodes);
-    let all = with_views(&scene.graph, &values);
-    let Some(&anchor) = nodes.last() else { return Err(Refusal::Empty) };
-    let mut best: Option<(f64, Vec<u32>, Cost)> = None;
-    let mut refusal = Refusal::Empty;
-    let signed = (!scene.unscheduled.is_empty()).then(|| signature(scene, nodes));
-    for tiles in splits(scene, anchor) {
-        if let Some(signed) = &signed
-            && scene.unscheduled.contains(&[&signed[..], &tiles[..]].concat())
-        {
-            refusal = Refusal::NoSchedule(anchor);
-            continue;
+    let signed = signature(scene, nodes);
+    let refused = |tiles: &[u32]| scene.unscheduled.contains(&[&signed[..], tiles].concat());
+    let stands = |split: &&Result<(Vec<u32>, Cost), Refusal>| split.as_ref().map_or(true, |(tiles, _)| !refused(tiles));
+    let split = match known.get(&signed).filter(stands) {
+        Some(split) => split.clone(),
+        None => {
+            let split = least(scene, nodes, &values, &refused);
+            known.insert(signed, split.clone());
+            split
         }
-        let region = Region { values: &all, tiles: &tiles };
-        match fitting(scene, nodes, &region) {
-            Ok(cost) => {
-                let time = scene.launch_time([&cost].into_iter());
-                if best.as_ref().is_none_or(|(least, ..)| time < *least) {
-                    best = Some((time, tiles, cost));
-                }
-            }
-            Err(why) => refusal = why,
-        }
-    }
-    let (_, tiles, cost) = best.ok_or(refusal)?;
+    };
+    let (tiles, cost) = split?;
     let arguments = arguments(scene, nodes, &values);
     Ok(Planned { values, tiles, cost, arguments })
 }
 
-fn fitting(scene: &Scene<'_>, nodes: &[Value], region: &Region<'_>) -> Result<Cost, Refusal> {
+/// The split of a region that takes the least time and is not `refused`.
+fn least(
+    scene: &Scene<'_>,
+    nodes: &[Value],
+    values: &[Value],
+    refused: &dyn Fn(&[u32]) -> bool,
+) -> Result<(Vec<u32>, Cost), Refusal> {
+    let all = with_views(&scene.graph, values);
+    let Some(&anchor) = nodes.last() else { return Err(Refusal::Empty) };
+    let splits = splits(scene, anchor);
+    // Of several refusals the last split's is told.
+    let mut refusal = (0, Refusal::Empty);
+    let mut open: Vec<(f64, usize, Cost, Locality)> = Vec::new();
+    for (i, tiles) in splits.iter().enumerate() {
+        let region = Region { values: &all, tiles };
+        match locality(&scene.graph, &region) {
+            _ if refused(tiles) => refusal = (i, Refusal::NoSchedule(anchor)),
+            Ok(parts) => {
+                let cost = scene.cost(&region, &parts);
+                open.push((scene.launch_time([&cost].into_iter()), i, cost, parts));
+            }
+            Err(why) => refusal = (i, why),
+        }
+    }
+    // A cost follows from the parts alone: the first one that fits, in the order of their times, takes the least.
+    open.sort_by(|a, b| a.0.total_cmp(&b.0));
     let stored = |v: Value| is_stored(scene, nodes, v);
-    let plan = plan(&scene.graph, scene.bounds, region, &stored, scene.profile.limits())?;
-    Ok(scene.cost(region, &plan))
+    for (_, i, cost, parts) in open {
+        let region = Region { values: &all, tiles: &splits[i] };
+        match plan_parts(&scene.graph, scene.bounds, &region, parts, &stored, scene.profile.limits()) {
+            Ok(_) => return Ok((splits[i].clone(), cost)),
+            Err(why) if i >= refusal.0 => refusal = (i, why),
+            Err(_) => {}
+        }
+    }
+    Err(refusal.1)
 }
 
 /// Whether somebody beside these nodes reads the value.

@@ -6,7 +6,7 @@ use ds4_ir::graph::{Graph, Value};
 use super::cost::Scene;
 use super::nodes::Nodes;
 use super::profile::Profile;
-use super::regions::{Planned, Unfit, regions};
+use super::regions::{Known, Planned, Unfit, regions};
 
 /// Why two values are not in one launch.
 #[derive(Clone, PartialEq, Debug)]
@@ -72,13 +72,14 @@ pub fn why_not(
         return Answer::Together { launch: from, one_region };
     }
     let scene = Scene::new(*graph, &nodes, bounds, profile);
-    let joined = match regions(&scene, &nodes_of(&nodes, &launches[from..=to])) {
+    let mut known = Known::new();
+    let joined = match regions(&scene, &mut known, &nodes_of(&nodes, &launches[from..=to])) {
         Ok(joined) => joined,
         Err(why) => return Answer::Unfit(why),
     };
     let time = |found: &[Planned]| scene.launch_time(found.iter().map(|region| &region.cost));
     let apart = launches[from..=to].iter().map(|launch| {
-        let found = regions(&scene, &nodes_of(&nodes, std::slice::from_ref(launch)));
+        let found = regions(&scene, &mut known, &nodes_of(&nodes, std::slice::from_ref(launch)));
         found.map_or(profile.launch, |found| time(&found))
     });
     Answer::Costs { together: time(&joined), apart: apart.sum(), launches: to - from + 1 }

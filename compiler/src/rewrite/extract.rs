@@ -150,11 +150,19 @@ fn improved(problem: &Problem, mut choice: Vec<usize>) -> Vec<usize> {
     let open: Vec<usize> = (0..problem.classes.len()).filter(|&class| problem.classes[class].len() > 1).collect();
     for _ in 0..SWEEPS {
         let before = least;
+        let mut is_used = used(problem, &choice);
         for &class in &open {
             for place in 0..problem.classes[class].len() {
+                // What nobody needs costs nothing, whichever it is.
+                if place == choice[class] || !is_used[class] {
+                    continue;
+                }
                 let last = std::mem::replace(&mut choice[class], place);
                 match total(problem, &choice) {
-                    Some(cost) if cost < least => least = cost,
+                    Some(cost) if cost < least => {
+                        least = cost;
+                        is_used = used(problem, &choice);
+                    }
                     _ => choice[class] = last,
                 }
             }
@@ -170,6 +178,13 @@ fn improved(problem: &Problem, mut choice: Vec<usize>) -> Vec<usize> {
         }
     }
     choice
+}
+
+/// Whether a choice needs each class.
+fn used(problem: &Problem, choice: &[usize]) -> Vec<bool> {
+    let mut used = vec![false; problem.classes.len()];
+    needed(problem, choice).into_iter().flatten().for_each(|class| used[class] = true);
+    used
 }
 
 /// Classes that several others may use or not.

@@ -4,9 +4,10 @@ use ds4_ir::entity::Run;
 use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::RegionRow;
 use ds4_ir::plan::layout::layouts;
+use ds4_ir::schedule::{assign, lives, slot};
 use ds4_ir::{Bounds, Op};
 
-use super::{Schedule, launches, memory};
+use super::Schedule;
 use crate::fuse::Launch;
 
 /// The schedule of launches that a search found.
@@ -28,12 +29,10 @@ pub fn fused(graph: &Graph<'_>, bounds: Bounds, found: &[Launch]) -> Schedule {
         schedule.launches.push(run);
     }
     let stored = read_outside(graph, &schedule);
-    schedule.slots =
-        graph.values().filter(|v| stored[v.0 as usize]).map(|v| launches::slot(graph, bounds, v)).collect();
+    schedule.slots = graph.values().filter(|v| stored[v.0 as usize]).filter_map(|v| slot(graph, bounds, v)).collect();
     let found = layouts(graph, bounds, &schedule.slots);
-    let mut slots = std::mem::take(&mut schedule.slots);
-    schedule.arena_bytes = memory::assign(graph, &schedule.lists(), &mut slots, &found);
-    schedule.slots = slots;
+    let lives = lives(graph, &schedule.lists(), &schedule.slots, &found);
+    schedule.arena_bytes = assign(&mut schedule.slots, &lives);
     schedule
 }
 

@@ -16,6 +16,7 @@ pub fn is_other(case: &Case, change: impl FnOnce(&mut GraphTables)) -> bool {
         weights: case.weights.clone(),
         bounds: case.bounds,
         feeds: case.feeds.clone(),
+        profiles: case.profiles,
     };
     change(&mut changed.graph);
     let wanted = evaluate(case).unwrap();

@@ -12,6 +12,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use super::add_kernels;
 use crate::Target;
+use crate::parallel;
 use crate::region::Limits;
 
 /// Option of a fused plan: lanes of a workgroup.
@@ -41,7 +42,7 @@ pub fn check_kernels(graph: &Graph<'_>, plan: &Plan<'_>, file: &str) -> Result<u
     }
     let mut made = without_kernels(plan);
     let targets = targets(plan).map_err(refused)?;
-    add_kernels(&mut made, graph, &targets, limits(plan).map_err(refused)?)?;
+    add_kernels(parallel::available(), &mut made, graph, &targets, limits(plan).map_err(refused)?)?;
     compare(plan, &made.view()).map_err(refused)?;
     Ok(plan.kernels.len())
 }

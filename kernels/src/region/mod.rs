@@ -42,5 +42,5 @@ pub use axes::{Axis, Extent, Factor, Walk};
 pub use forward::forward;
 pub use kernel::kernel;
 pub use locality::{Locality, Region, demands, locality, with_views, work_dims};
-pub use plan::{Limits, Place, Planned, RegionPlan, plan};
+pub use plan::{Limits, Place, Planned, RegionPlan, plan, plan_parts};
 pub use refusal::Refusal;

@@ -86,7 +86,21 @@ pub fn plan(
     stored: &dyn Fn(Value) -> bool,
     limits: Limits,
 ) -> Result<RegionPlan, Refusal> {
-    let locality = locality(graph, region)?;
+    plan_parts(graph, bounds, region, locality(graph, region)?, stored, limits)
+}
+
+/// The same for the parts of the region's values.
+///
+/// # Errors
+/// An operation has no schedule beside others, or workgroup memory is too small.
+pub fn plan_parts(
+    graph: &Graph<'_>,
+    bounds: Bounds,
+    region: &Region<'_>,
+    locality: Locality,
+    stored: &dyn Fn(Value) -> bool,
+    limits: Limits,
+) -> Result<RegionPlan, Refusal> {
     let facts = existence::Facts { graph, bounds, region, locality: &locality, lanes: limits.lanes };
     let stored: Vec<bool> = region.values.iter().map(|&v| stored(v)).collect();
     let mut spared = vec![None; region.values.len()];

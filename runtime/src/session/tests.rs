@@ -7,7 +7,7 @@ use ds4_ir::{Builder, DimOp, Format, ScalarOp, ScalarType, Tree, Type};
 
 use super::{OpenOptions, Session};
 use crate::cpu::exec::tests::maps::{binary, unary};
-use crate::cpu::exec::tests::{Checkpoint, Storing, plan};
+use crate::cpu::exec::tests::{Checkpoint, plan};
 
 const VOCABULARY: u32 = 9;
 
@@ -74,7 +74,7 @@ impl Files {
         let graph = graph(bad).finish();
         let checkpoint = Checkpoint::random(&graph.view(), 77);
         std::fs::write(folder.path().join("memory"), &checkpoint.bytes).unwrap();
-        let mut tables = plan(&graph.view(), &checkpoint, 16, 5, Storing::Absorbed);
+        let mut tables = plan(&graph.view(), &checkpoint, 16, 5);
         tables.files[0].header_len = 16;
         tables.files[0].header_hash = *blake3::hash(&checkpoint.bytes[..16]).as_bytes();
         for (key, value) in [

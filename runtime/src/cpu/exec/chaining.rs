@@ -18,12 +18,17 @@ pub(crate) struct Chaining<'b, 'a> {
     wiring: &'b mut Wiring<'a>,
     pool: &'b mut ConstantPool,
     kernels: &'b [Prepared],
-    /// First and last kernel that reads each value, be it through views; outputs and named values are read for ever.
+    /// First and last kernel that reads each value, be it through views; outputs and what lasts are read for ever.
     readers: BTreeMap<Value, (usize, usize)>,
 }
 
 impl<'b, 'a> Chaining<'b, 'a> {
-    pub(crate) fn new(wiring: &'b mut Wiring<'a>, pool: &'b mut ConstantPool, kernels: &'b [Prepared]) -> Self {
+    pub(crate) fn new(
+        wiring: &'b mut Wiring<'a>,
+        pool: &'b mut ConstantPool,
+        kernels: &'b [Prepared],
+        lasting: &[Value],
+    ) -> Self {
         let graph = wiring.graph;
         let mut is_computed = vec![false; graph.len()];
         kernels.iter().for_each(|prepared| is_computed[prepared.value.0 as usize] = true);
@@ -43,7 +48,8 @@ impl<'b, 'a> Chaining<'b, 'a> {
         for (at, prepared) in kernels.iter().enumerate() {
             graph.args(prepared.value).iter().for_each(|&v| read(v, at));
         }
-        graph.outputs.iter().chain(graph.named).for_each(|row| read(row.value, usize::MAX));
+        graph.outputs.iter().for_each(|row| read(row.value, usize::MAX));
+        lasting.iter().for_each(|&v| read(v, usize::MAX));
         Chaining { wiring, pool, kernels, readers }
     }
 

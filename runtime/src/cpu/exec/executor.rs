@@ -69,6 +69,18 @@ impl Executor {
         threads: usize,
         isa: Isa,
     ) -> Result<Executor, Diagnostic> {
+        Executor::keeping(graph, plan, files, threads, isa, &[])
+    }
+
+    /// The same; what a step stores of these values stays until the next one.
+    pub(crate) fn keeping(
+        graph: &Graph<'_>,
+        plan: &Plan<'_>,
+        files: Vec<FileBytes>,
+        threads: usize,
+        isa: Isa,
+        lasting: &[Value],
+    ) -> Result<Executor, Diagnostic> {
         let bytes: Vec<&[u8]> = files.iter().map(|f| (**f).as_ref()).collect();
         check_files(plan, &bytes)?;
         let tensors = tensors(graph, plan, &bytes);
@@ -79,18 +91,19 @@ impl Executor {
             constants: Ptr(constants.as_ptr().cast::<u8>().cast_mut()),
             tensors: &tensors,
         };
-        let slots = plan.entries.iter();
-        let slots: Vec<_> = slots.map(|row| entry::slots(graph, plan, row, memory)).collect::<Result<_, _>>()?;
-        let sizes = slots.iter().zip(plan.entries);
-        let arena_bytes = sizes.map(|(s, row)| entry::arena_bytes(s, row)).max();
+        let rows = plan.entries.iter();
+        let schedules: Vec<_> =
+            rows.map(|row| entry::schedule(graph, plan, row, memory, lasting)).collect::<Result<_, _>>()?;
+        let arena_bytes = schedules.iter().map(|schedule| schedule.arena_bytes).max();
         let states = plan.state_places.iter().map(|p| p.offset + p.bytes);
         let mut arena = anonymous(arena_bytes.unwrap_or(0))?;
         let mut state = anonymous(states.max().unwrap_or(0))?;
         memory.arena = Ptr(arena.as_mut_ptr());
         memory.state = Ptr(state.as_mut_ptr());
-        let programs = plan.entries.iter().zip(slots);
-        let programs =
-            programs.map(|(row, slots)| entry::program(graph, plan, row, slots, memory)).collect::<Result<_, _>>()?;
+        let programs = plan.entries.iter().zip(&schedules);
+        let programs = programs
+            .map(|(row, made)| entry::program(graph, plan, row, made, memory, lasting))
+            .collect::<Result<_, _>>()?;
         let team = Team::new(threads).map_err(no_threads)?;
         let scratches = (0..team.workers()).map(|_| Worker(UnsafeCell::default()));
         Ok(Executor {
@@ -174,6 +187,16 @@ impl Executor {
         self.share_above = 0;
     }
 
+    /// Exchanges the kernels of two values.
+    #[cfg(test)]
+    pub(crate) fn swap_kernels(&mut self, entry: usize, a: Value, b: Value) {
+        let kernels = &mut self.programs[entry].kernels;
+        let at = |v| kernels.iter().position(|prepared| prepared.value == v);
+        if let (Some(a), Some(b)) = (at(a), at(b)) {
+            kernels.swap(a, b);
+        }
+    }
+
     /// The words of a value after a step.
     #[cfg(test)]
     pub(crate) fn value_words(
@@ -191,7 +214,7 @@ impl Executor {
         words
     }
 
-    /// The slots of an entry point, those that the executor added included.
+    /// The slots of an entry point.
     pub(crate) fn slots(&self, entry: usize) -> &[ds4_ir::plan::SlotRow] {
         &self.programs[entry].slots
     }

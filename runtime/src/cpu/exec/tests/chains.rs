@@ -3,7 +3,7 @@
 use ds4_ir::{Builder, ReduceKind, ScalarOp, Tree, Value};
 
 use super::maps::{binary, floats, ints, masked, unary};
-use super::{Case, Executor, FileBytes, Isa, Storing, plan};
+use super::{Case, Executor, FileBytes, Isa, plan};
 
 /// Rows of a table, one a column: `[columns, n]`.
 fn rows(b: &mut Builder, name: &str, n: u32) -> Value {
@@ -12,12 +12,13 @@ fn rows(b: &mut Builder, name: &str, n: u32) -> Value {
     b.gather(0, 0, table, tokens)
 }
 
-/// Pieces of work of a step with every value a launch of its own.
+/// Pieces of work of a step in which no value takes another one's memory.
 fn pieces(case: &Case) -> usize {
     let graph = case.graph.view();
-    let tables = plan(&graph, &case.checkpoint, case.context, case.columns, Storing::All);
+    let tables = plan(&graph, &case.checkpoint, case.context, case.columns);
     let files: Vec<FileBytes> = vec![Box::new(case.checkpoint.bytes.clone())];
-    Executor::new(&graph, &tables.view(), files, 1, Isa::best()).unwrap().kernel_count(0)
+    let all: Vec<Value> = graph.values().collect();
+    Executor::keeping(&graph, &tables.view(), files, 1, Isa::best(), &all).unwrap().kernel_count(0)
 }
 
 /// Rows and columns of a matrix divided by their sums, again and again.

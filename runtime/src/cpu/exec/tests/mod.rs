@@ -1,7 +1,6 @@
 //! Small graphs, executed and evaluated: the same bits at every level and number of threads.
 
 mod chains;
-mod lists;
 pub(crate) mod maps;
 mod products;
 mod regions;
@@ -12,19 +11,18 @@ use std::sync::Arc;
 
 use ds4_ir::eval::{Data, Evaluator, States, Tensor, WeightSource};
 use ds4_ir::formats::WeightRow;
-use ds4_ir::graph::{Graph, GraphTables, Value, Weight};
-use ds4_ir::plan::launches::lifetimes;
-use ds4_ir::plan::layout::{layouts, stored_bytes};
+use ds4_ir::graph::{Graph, GraphTables, NamedRow, Value, Weight};
+use ds4_ir::plan::layout::{layouts, lies_within, stored_bytes};
 use ds4_ir::plan::tables::{
-    Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, RegionRow, StatePlaceRow, WeightPlaceRow,
+    Device, EntryRow, File, FileRow, LaunchRow, PartRow, PlanTables, StatePlaceRow, WeightPlaceRow,
 };
-use ds4_ir::plan::{Layout, Root, SlotRow, check};
-use ds4_ir::{Bounds, Builder, Format, Run, Step, Type};
+use ds4_ir::plan::{SlotRow, check};
+use ds4_ir::schedule::{Schedule, schedule};
+use ds4_ir::{Bounds, Builder, Format, Op, Run, Step, Type};
 
 use super::{Executor, FileBytes};
 use crate::cpu::products::Isa;
 use crate::reader::{Observer, View};
-pub(crate) use lists::{Lists, Storing};
 
 /// A plain generator (xorshift).
 pub(crate) struct Random(pub(crate) u64);
@@ -178,52 +176,14 @@ pub(crate) fn bounds(context: u32, columns: u32) -> Bounds {
     Bounds { context, columns, outputs: columns }
 }
 
-/// The plan of a way of storing values; some have as little memory as they need, else every stored value has its own.
-pub(crate) fn plan(
-    graph: &Graph<'_>,
-    checkpoint: &Checkpoint,
-    context: u32,
-    columns: u32,
-    storing: Storing,
-) -> PlanTables {
+/// The plan of a graph, each value a launch of its own.
+pub(crate) fn plan(graph: &Graph<'_>, checkpoint: &Checkpoint, context: u32, columns: u32) -> PlanTables {
     let bounds = bounds(context, columns);
-    let mut plan = plan_of(graph, checkpoint, bounds, Lists::of(graph, bounds, storing));
-    if matches!(storing, Storing::Absorbed | Storing::Regions(2 | 3)) {
-        share_memory(graph, bounds, &mut plan);
-    }
-    plan
+    plan_of(graph, checkpoint, bounds, &schedule(graph, bounds))
 }
 
-/// Places the slots again, by first fit over their lives; named values live to the end, as they are looked at there.
-fn share_memory(graph: &Graph<'_>, bounds: Bounds, plan: &mut PlanTables) {
-    let layouts = layouts(graph, bounds, &plan.slots);
-    let view = plan.view();
-    let mut lives = lifetimes(graph, &view.lists(&view.entries[0]), &plan.slots, &layouts).unwrap();
-    for row in graph.named {
-        if let Some(Layout { root: Root::Slot(root), .. }) = &layouts[row.value.0 as usize] {
-            lives[plan.slots.binary_search_by_key(root, |slot| slot.value).unwrap()].1 = usize::MAX;
-        }
-    }
-    let mut order: Vec<usize> = (0..plan.slots.len()).collect();
-    order.sort_by_key(|&i| lives[i].0);
-    let mut placed: Vec<usize> = Vec::new();
-    for i in order {
-        let size = |slot: &SlotRow| (slot.bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
-        let mut taken: Vec<(u64, u64)> = placed
-            .iter()
-            .filter(|&&other| lives[other].1 >= lives[i].0)
-            .map(|&other| (plan.slots[other].offset, plan.slots[other].offset + size(&plan.slots[other])))
-            .collect();
-        taken.sort();
-        let bytes = size(&plan.slots[i]);
-        plan.slots[i].offset =
-            taken.iter().fold(0, |at, &(start, end)| if start >= at + bytes { at } else { at.max(end) });
-        placed.push(i);
-    }
-}
-
-/// The plan of these launches: every value with a slot has its own memory.
-pub(crate) fn plan_of(graph: &Graph<'_>, checkpoint: &Checkpoint, bounds: Bounds, lists: Lists) -> PlanTables {
+/// The plan of a schedule.
+pub(crate) fn plan_of(graph: &Graph<'_>, checkpoint: &Checkpoint, bounds: Bounds, schedule: &Schedule) -> PlanTables {
     let mut plan = PlanTables { model_hash: vec![[0; 32]], context: vec![bounds.context], ..Default::default() };
     checkpoint.places(&mut plan);
     let mut offset = 0;
@@ -232,28 +192,17 @@ pub(crate) fn plan_of(graph: &Graph<'_>, checkpoint: &Checkpoint, bounds: Bounds
         plan.state_places.push(StatePlaceRow { offset, bytes });
         offset += bytes.next_multiple_of(ds4_ir::plan::ALIGN);
     }
-    let mut arena_bytes = 0;
-    for &v in &lists.stored {
-        let bytes = stored_bytes(graph.ty(v), &graph.max_extents(graph.value_shape[v.0 as usize], bounds)).unwrap();
-        plan.slots.push(SlotRow { value: v, within: v, offset: arena_bytes, bytes });
-        arena_bytes += (bytes + 64).next_multiple_of(ds4_ir::plan::ALIGN);
-    }
-    for regions in &lists.launches {
-        let first = plan.regions.len() as u32;
-        for values in regions {
-            let rank = graph.dims_of(*values.last().unwrap()).len();
-            let split = if values.len() > 1 { vec![0; rank] } else { Vec::new() };
-            let tiles = Run::push(&mut plan.region_tiles, &split);
-            let values = Run::push(&mut plan.region_values, values);
-            plan.regions.push(RegionRow { values, tiles });
-        }
-        let regions = Run { start: first, len: regions.len() as u32 };
-        plan.launches.push(LaunchRow { device: Device(0), regions, dispatches: Run::default() });
-    }
+    plan.region_values = schedule.values.clone();
+    plan.region_tiles = schedule.tiles.clone();
+    plan.regions = schedule.regions.clone();
+    let launch = |&regions: &Run| LaunchRow { device: Device(0), regions, dispatches: Run::default() };
+    plan.launches = schedule.launches.iter().map(launch).collect();
+    plan.slots = schedule.slots.clone();
     let name = plan.intern("decode");
     let launches = Run { start: 0, len: plan.launches.len() as u32 };
     let slots = Run { start: 0, len: plan.slots.len() as u32 };
     let Bounds { columns, outputs, .. } = bounds;
+    let arena_bytes = schedule.arena_bytes;
     plan.entries.push(EntryRow { name, columns, outputs, launches, slots, reserved: 0, arena_bytes });
     plan
 }
@@ -273,64 +222,50 @@ impl Case {
         Case { graph, checkpoint, context, columns }
     }
 
-    /// Runs steps of these numbers of columns at all levels, with 1 and 3 threads and every way of storing, and
-    /// compares named values and states with the evaluator.
+    /// Runs steps of these numbers of columns at all levels, with 1 and 3 threads, and compares values and states with
+    /// the evaluator.
     pub(crate) fn check(&self, steps: &[u32]) {
-        let regions = [1, 2, 3].map(Storing::Regions);
-        for storing in [Storing::All, Storing::Absorbed, Storing::Fused].into_iter().chain(regions) {
-            for isa in Isa::available() {
-                for threads in [1, 3] {
-                    self.check_one(steps, storing, isa, threads);
-                }
+        let tables = plan(&self.graph.view(), &self.checkpoint, self.context, self.columns);
+        for isa in Isa::available() {
+            for threads in [1, 3] {
+                self.check_plan(steps, &tables, isa, threads);
             }
         }
     }
 
-    fn check_one(&self, steps: &[u32], storing: Storing, isa: Isa, threads: usize) {
-        let tables = plan(&self.graph.view(), &self.checkpoint, self.context, self.columns, storing);
-        self.check_plan(steps, &tables, &format!("{storing:?}"), isa, threads);
-    }
-
-    /// Runs launches in this order, and compares like [`Case::check`].
-    pub(crate) fn check_launches(&self, steps: &[u32], launches: Vec<Vec<Vec<Value>>>) {
-        let (graph, bounds) = (self.graph.view(), bounds(self.context, self.columns));
-        let lists = Lists::storing_what_is_read(&graph, launches);
-        let tables = plan_of(&graph, &self.checkpoint, bounds, lists);
-        for isa in Isa::available() {
-            self.check_plan(steps, &tables, "these launches", isa, 2);
-        }
-    }
-
-    fn check_plan(&self, steps: &[u32], tables: &PlanTables, what: &str, isa: Isa, threads: usize) {
-        let graph = self.graph.view();
-        let plan = tables.view();
+    /// Compares the named values of the plan's steps, which then last, and the outputs alone, with as little memory as
+    /// they need.
+    pub(crate) fn check_plan(&self, steps: &[u32], tables: &PlanTables, isa: Isa, threads: usize) {
+        let (graph, plan) = (self.graph.view(), tables.view());
         if let Err(fault) = check::check(&graph, &plan) {
-            panic!("{what}: {fault}");
+            panic!("{fault}");
         }
-        let files: Vec<FileBytes> = vec![Box::new(self.checkpoint.bytes.clone())];
-        let mut executor = Executor::new(&graph, &plan, files, threads, isa).unwrap();
-        executor.always_share();
+        for rows in [graph.named, graph.outputs] {
+            let lasting: Vec<Value> = rows.iter().map(|row| row.value).collect();
+            let files: Vec<FileBytes> = vec![Box::new(self.checkpoint.bytes.clone())];
+            let mut executor = Executor::keeping(&graph, &plan, files, threads, isa, &lasting).unwrap();
+            executor.always_share();
+            self.check_steps(steps, tables, &mut executor, rows);
+        }
+    }
+
+    fn check_steps(&self, steps: &[u32], tables: &PlanTables, executor: &mut Executor, rows: &[NamedRow]) {
+        let (graph, plan) = (self.graph.view(), tables.view());
         let evaluator = Evaluator::new(graph, &self.checkpoint);
         let mut states = States::new(&graph);
-        let wanted: Vec<Value> = graph.named.iter().map(|row| row.value).collect();
+        let wanted: Vec<Value> = rows.iter().map(|row| row.value).collect();
         let mut position = 0;
         for (at, &columns) in steps.iter().enumerate() {
             let step = Step { position, columns, outputs: columns.min(2) };
             let tokens: Vec<u32> = (0..columns).map(|c| (position + 3 * c) % 5).collect();
             let results = evaluator.step(&mut states, step, &tokens, &wanted).unwrap();
             // Every other step is watched, which does without chains.
-            let mut stored: Vec<Value> = Vec::new();
-            let mut watch = |v, _: View<'_>| stored.push(v);
-            let observer: Option<&mut Observer<'_>> = if at % 2 == 1 { Some(&mut watch) } else { None };
-            executor.run(&graph, 0, step, &tokens, observer).unwrap();
-            if at % 2 == 1 {
-                // A concat is stored operand by operand.
-                stored.dedup();
-                let times = |slot: &SlotRow| stored.iter().filter(|v| **v == slot.value).count();
-                assert!(plan.slots.iter().all(|slot| times(slot) == 1), "every value with a slot is stored once");
+            match at % 2 {
+                0 => executor.run(&graph, 0, step, &tokens, None).unwrap(),
+                _ => watched(executor, &graph, bounds(self.context, self.columns), step, &tokens),
             }
-            let place = format!("step {at}, {what}, {}, {threads} threads", isa.name());
-            for (row, tensor) in graph.named.iter().zip(&results) {
+            let place = format!("step {at}, {}, {} threads", executor.isa().name(), executor.threads());
+            for (row, tensor) in rows.iter().zip(&results) {
                 let found = executor.value_words(&graph, &plan, 0, row.value, step);
                 compare(&format!("{} in {place}", graph.name(row.name)), tensor, &found);
             }
@@ -342,6 +277,24 @@ impl Case {
             }
             position += columns;
         }
+    }
+}
+
+/// Runs a step and looks at what is stored: every value with memory once, but for concats that are where their operands are.
+fn watched(executor: &mut Executor, graph: &Graph<'_>, bounds: Bounds, step: Step, tokens: &[u32]) {
+    let mut stored: Vec<Value> = Vec::new();
+    let mut watch = |v, _: View<'_>| stored.push(v);
+    let observer: &mut Observer<'_> = &mut watch;
+    executor.run(graph, 0, step, tokens, Some(observer)).unwrap();
+    // A concat is stored operand by operand.
+    stored.dedup();
+    let slots: &[SlotRow] = executor.slots(0);
+    let found = layouts(graph, bounds, slots);
+    for v in slots.iter().map(|slot| slot.value) {
+        let is_made = |&operand: &Value| lies_within(graph, &found, v, operand);
+        let is_there = graph.op(v) == Op::Concat && graph.args(v).iter().all(is_made);
+        let times = stored.iter().filter(|other| **other == v).count();
+        assert_eq!(times, usize::from(!is_there), "{v} is stored {times} times");
     }
 }
 

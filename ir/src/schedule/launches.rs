@@ -1,12 +1,12 @@
 //! Which values are launched, and which are stored.
 
-use ds4_ir::entity::Run;
-use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::layout::{Layout, layouts, lies_within, operand_within, start_within, stored_bytes};
-use ds4_ir::plan::{RegionRow, SlotRow};
-use ds4_ir::{Bounds, Op, Type};
-
 use super::Schedule;
+use crate::dim::Bounds;
+use crate::entity::Run;
+use crate::graph::{Graph, Value};
+use crate::op::{Op, Type};
+use crate::plan::layout::{Layout, layouts, lies_within, operand_within, start_within, stored_bytes};
+use crate::plan::{RegionRow, SlotRow};
 
 /// Whether each value is needed for an output, a named value or a state.
 pub fn needed(graph: &Graph<'_>) -> Vec<bool> {
@@ -27,8 +27,9 @@ pub fn needed(graph: &Graph<'_>) -> Vec<bool> {
     needed
 }
 
-/// Gathers that their readers do themselves: all readers are `widen`, or products that take it (or a view of it) as `w`.
-pub fn absorbed_gathers(graph: &Graph<'_>, needed: &[bool]) -> Vec<bool> {
+/// Gathers that their readers do themselves: all readers are `widen`, or products that take it (or a view of it) as `w`. None
+/// of those that are to be `kept`.
+pub fn absorbed_gathers(graph: &Graph<'_>, needed: &[bool], kept: &[Value]) -> Vec<bool> {
     let mut absorbed: Vec<bool> = graph.values().map(|v| needed[v.0 as usize] && graph.op(v) == Op::Gather).collect();
     // The gather under each value, through views.
     let mut under: Vec<Option<Value>> = vec![None; graph.len()];
@@ -53,23 +54,25 @@ pub fn absorbed_gathers(graph: &Graph<'_>, needed: &[bool]) -> Vec<bool> {
             absorbed[gather.0 as usize] = false;
         }
     }
+    kept.iter().for_each(|v| absorbed[v.0 as usize] = false);
     absorbed
 }
 
-pub(super) fn slot(graph: &Graph<'_>, bounds: Bounds, v: Value) -> SlotRow {
+/// The slot of a value, not yet placed; `None` for what cannot be stored: weights, be they gathered or viewed.
+pub fn slot(graph: &Graph<'_>, bounds: Bounds, v: Value) -> Option<SlotRow> {
     let extents = graph.max_extents(graph.value_shape[v.0 as usize], bounds);
-    let bytes = stored_bytes(graph.ty(v), &extents).expect("only gathers give weight types, and these are absorbed");
-    SlotRow { value: v, within: v, offset: 0, bytes }
+    let bytes = stored_bytes(graph.ty(v), &extents)?;
+    Some(SlotRow { value: v, within: v, offset: 0, bytes })
 }
 
-/// A slot for each computed value that exists in memory, ascending, not yet placed.
-pub fn stored(graph: &Graph<'_>, bounds: Bounds, needed: &[bool], absorbed: &[bool]) -> Vec<SlotRow> {
+/// A slot for each computed value that exists in memory and for each of `kept`, ascending, not yet placed.
+pub fn stored(graph: &Graph<'_>, bounds: Bounds, needed: &[bool], absorbed: &[bool], kept: &[Value]) -> Vec<SlotRow> {
     let is_stored = |v: &Value| {
         let op = graph.op(*v);
         let elsewhere = op.is_view() || matches!(op, Op::Weight | Op::Const | Op::Read | Op::Write);
-        needed[v.0 as usize] && !elsewhere && !absorbed[v.0 as usize]
+        needed[v.0 as usize] && !elsewhere && !absorbed[v.0 as usize] || kept.binary_search(v).is_ok()
     };
-    graph.values().filter(is_stored).map(|v| slot(graph, bounds, v)).collect()
+    graph.values().filter(is_stored).filter_map(|v| slot(graph, bounds, v)).collect()
 }
 
 fn find(slots: &[SlotRow], v: Value) -> Option<usize> {
@@ -125,11 +128,11 @@ pub fn store_hard_views(
                 && found[v.0 as usize].is_none()
                 && found[graph.args(*v)[0].0 as usize].is_some()
         };
-        let hard: Vec<Value> = graph.values().filter(is_hard).collect();
+        let hard: Vec<SlotRow> = graph.values().filter(is_hard).filter_map(|v| slot(graph, bounds, v)).collect();
         if hard.is_empty() {
             return found;
         }
-        slots.extend(hard.into_iter().map(|v| slot(graph, bounds, v)));
+        slots.extend(hard);
         slots.sort_by_key(|slot| slot.value);
     }
 }

@@ -1,9 +1,9 @@
 //! Memory of an entry point: offsets in an arena by first fit over lifetimes.
 
-use ds4_ir::graph::{Graph, Value};
-use ds4_ir::plan::launches::lifetimes;
-use ds4_ir::plan::layout::Layout;
-use ds4_ir::plan::{ALIGN, SlotRow};
+use crate::graph::{Graph, Value};
+use crate::plan::launches::{Lives, lifetimes};
+use crate::plan::layout::{Layout, Root};
+use crate::plan::{ALIGN, SlotRow};
 
 /// A stretch of the arena in use, until a launch.
 struct Taken {
@@ -12,15 +12,29 @@ struct Taken {
     last: usize,
 }
 
-/// Gives every slot its offset and returns the size of the arena.
-///
-/// Slots that are needed at the same time do not share bytes; [`ds4_ir::plan::check`] checks that again when a plan is
-/// opened.
-pub fn assign(graph: &Graph<'_>, launches: &[Vec<&[Value]>], slots: &mut [SlotRow], found: &[Option<Layout>]) -> u64 {
-    let lives = match lifetimes(graph, launches, slots, found) {
+/// First and last launch at which each slot is needed, for launches that a schedule made.
+pub fn lives(graph: &Graph<'_>, launches: &[Vec<&[Value]>], slots: &[SlotRow], found: &[Option<Layout>]) -> Lives {
+    match lifetimes(graph, launches, slots, found) {
         Ok(lives) => lives,
         Err(fault) => panic!("invariant: a schedule computes what it reads: {fault}"),
-    };
+    }
+}
+
+/// Makes the memory of these values needed to the end.
+pub(super) fn prolong(lives: &mut Lives, slots: &[SlotRow], found: &[Option<Layout>], lasting: &[Value]) {
+    for v in lasting {
+        let Some(Layout { root: Root::Slot(root), .. }) = &found[v.0 as usize] else { continue };
+        if let Ok(i) = slots.binary_search_by_key(root, |slot| slot.value) {
+            lives[i].1 = usize::MAX;
+        }
+    }
+}
+
+/// Gives every slot its offset and returns the size of the arena.
+///
+/// Slots that are needed at the same time do not share bytes; [`crate::plan::check`] checks that again when a plan is
+/// opened.
+pub fn assign(slots: &mut [SlotRow], lives: &Lives) -> u64 {
     let mut order: Vec<usize> = (0..slots.len()).filter(|&i| slots[i].within == slots[i].value).collect();
     order.sort_by_key(|&i| (lives[i].0, slots[i].value));
     let mut taken: Vec<Taken> = Vec::new();

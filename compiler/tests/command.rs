@@ -40,7 +40,7 @@ fn help_has_examples_and_wrong_usage_exits_with_2() {
 #[test]
 fn a_plan_is_made_shown_and_printed() {
     let folder = folder();
-    let done = run(folder.path(), &["compile", "model.gguf", "-o", "model.ds4plan"]);
+    let done = run(folder.path(), &["compile", "model.gguf", "-o", "model.ds4plan", "--fuse", "off"]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     let report =
         run(folder.path(), &["show", "model.ds4plan", "--memory", "--taps", "--launches", "--values", "--json"]);
@@ -53,7 +53,7 @@ fn a_plan_is_made_shown_and_printed() {
     let of_plan = run(folder.path(), &["ir", "model.ds4plan"]);
     let of_model = run(folder.path(), &["ir", "model.gguf"]);
     assert_eq!(of_plan.status.code(), Some(0));
-    assert!(of_plan.stdout == of_model.stdout, "a plan's graph is its model's");
+    assert!(of_plan.stdout == of_model.stdout, "an unfused plan's graph is its model's");
     let refused = run(folder.path(), &["ir", "model.ds4plan", "--kv", "f16"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused).contains("DS4-0502"));
@@ -62,7 +62,10 @@ fn a_plan_is_made_shown_and_printed() {
 #[test]
 fn kernels_are_listed_and_printed() {
     let folder = folder();
-    let done = run(folder.path(), &["compile", "model.gguf", "-o", "p.ds4plan", "--target", "wgsl", "--json"]);
+    let done = run(
+        folder.path(),
+        &["compile", "model.gguf", "-o", "p.ds4plan", "--fuse", "off", "--target", "wgsl", "--json"],
+    );
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(report["targets"], serde_json::json!(["wgsl"]));
     assert!(report["device_needs"]["binding_bytes"].as_u64().unwrap() > 1000);
@@ -106,7 +109,7 @@ fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
 fn launches_and_bytes_are_told_by_kind_of_layer() {
     let folder = folder();
     fused(folder.path(), "model.gguf", "p.ds4plan");
-    run(folder.path(), &["compile", "model.gguf", "-o", "off.ds4plan", "--target", "none"]);
+    run(folder.path(), &["compile", "model.gguf", "-o", "off.ds4plan", "--fuse", "off", "--target", "none"]);
     let number = |json: &serde_json::Value| json.as_u64().unwrap();
     let moved = |json: &serde_json::Value| json.as_object().unwrap().values().map(number).sum::<u64>();
     for plan in ["p.ds4plan", "off.ds4plan"] {
@@ -169,7 +172,7 @@ fn a_step_is_drawn_twice_the_same() {
     let strange = "m<script>&\"'.gguf";
     std::fs::rename(folder.path().join("model.gguf"), folder.path().join(strange)).unwrap();
     fused(folder.path(), strange, "p.ds4plan");
-    run(folder.path(), &["compile", strange, "-o", "off.ds4plan", "--target", "none"]);
+    run(folder.path(), &["compile", strange, "-o", "off.ds4plan", "--fuse", "off", "--target", "none"]);
     for (plan, more) in [
         ("p.ds4plan", &[][..]),
         ("p.ds4plan", &["--entry", "prefill"]),

@@ -85,7 +85,7 @@ struct Models {
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
     /// Device profile by which values are fused, or off
-    #[arg(long, value_name = "NAME|off", default_value = "off")]
+    #[arg(long, value_name = "NAME|off", default_value = "generic")]
     fuse: String,
     /// Feed each sequence so many times from the beginning; the same launches and the same bits have to come every time
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..))]

@@ -97,6 +97,50 @@ fn wgpu_has_the_cpus_bits() {
     }
 }
 
+/// The same of fused plans, each feed three times with the same launches; with 300 tokens every kernel runs. Of one model also the
+/// kernels for an ordinary device.
+#[test]
+fn wgpu_has_the_cpus_bits_from_fused_plans() {
+    if !vulkan("wgpu_has_the_cpus_bits_from_fused_plans") {
+        return;
+    }
+    for case in cases().unwrap() {
+        let long = case.name == "tiny-k q8";
+        let names = if case.name == "tiny-r f32" { &["lavapipe", "generic"][..] } else { &["lavapipe"] };
+        for name in names {
+            let profile = Profile::find(name).unwrap();
+            let how = Thorough { feeds: if long { FEEDS.len() } else { SHORT_FEEDS }, replays: 3 };
+            let row = compare_on("wgpu", &case, Some(&profile), how).unwrap();
+            println!("{}", row.text());
+            assert_eq!(row.failed(), 0, "{}", row.text());
+            assert!(row.kernels > 30 && (!long || row.idle.is_empty()), "{}: {:?}", case.name, row.idle);
+        }
+    }
+}
+
+/// A plan whose kernels may take more loop iterations than llvmpipe does is refused there, and not run wrongly.
+#[test]
+fn wgpu_refuses_loops_that_the_device_ends() {
+    if !vulkan("wgpu_refuses_loops_that_the_device_ends") {
+        return;
+    }
+    let backend = devices::open("wgpu").unwrap().unwrap();
+    let most = backend.limits().iterations;
+    if !backend.name().contains("llvmpipe") {
+        println!("skipped: wgpu_refuses_loops_that_the_device_ends is about llvmpipe, this is {}", backend.name());
+        return;
+    }
+    assert_eq!(most, 65_535);
+    let case = cases().unwrap().into_iter().find(|case| case.name == "tiny-k q8").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bound = Profile::find("lavapipe").unwrap();
+    let profile = Profile { iterations: u32::MAX, ..bound };
+    let plan = case.plan(folder.path(), &Form { targets: &[Target::Wgsl], fusion: Some(&profile) }).unwrap();
+    let refused = case.session(&plan, Some(backend)).unwrap_err();
+    assert_eq!(refused.code, codes::DEVICE_SMALL, "{refused}");
+    assert!(refused.to_string().contains("at most 65535 loop iterations of a lane"), "{refused}");
+}
+
 /// Texts with a clear gap between the two best tokens everywhere.
 const TEXTS: usize = 7;
 

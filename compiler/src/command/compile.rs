@@ -40,9 +40,9 @@ pub struct Compile {
     #[arg(long, value_enum, value_name = "TARGETS", value_delimiter = ',', default_value = "wgsl,ptx,hip")]
     target: Vec<TargetName>,
     /// Which values are computed together
-    #[arg(long, value_enum, default_value = "off")]
+    #[arg(long, value_enum, default_value = "exact")]
     fuse: Fusion,
-    /// Device whose costs decide what `--fuse exact` computes together: generic, h200, lavapipe, or a file
+    /// Device whose costs decide what `--fuse exact` computes together: h200, lavapipe, or a file [default: generic]
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
@@ -71,7 +71,7 @@ impl Compile {
             (Fusion::Off, Some(_)) => {
                 Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "a device profile has no effect without fusion")
                     .at(Place::item("the command line", "--profile"))
-                    .help("leave it out, or give `--fuse exact`"))
+                    .help("leave it out, or leave out `--fuse off`"))
             }
         }
     }

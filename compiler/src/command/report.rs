@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ds4_ir::entity::Run;
 use ds4_ir::graph::Graph;
-use ds4_ir::plan::Plan;
+use ds4_ir::plan::{EntryRow, Plan};
+use ds4_ir::schedule::schedule;
 use serde_json::{Value as Json, json};
 
 use super::show_kernels::Needs;
@@ -20,6 +21,8 @@ pub struct Summary {
     pub values: usize,
     /// Bytes of all states.
     pub state_bytes: u64,
+    /// Bytes of the largest arena on the CPU, which makes a schedule of its own.
+    pub cpu_arena_bytes: u64,
     /// Bytes of all weights' files.
     pub file_bytes: u64,
     /// Entry points.
@@ -53,10 +56,12 @@ impl Summary {
             launches: run_len(e.launches),
             arena_bytes: e.arena_bytes,
         });
+        let cpu_arena = |entry: &EntryRow| schedule(graph, plan.bounds(entry)).arena_bytes;
         Summary {
             facts: plan.options.iter().map(|o| (plan.str(o.key).to_string(), plan.str(o.value).to_string())).collect(),
             values: graph.len(),
             state_bytes: plan.state_places.iter().map(|s| s.bytes).sum(),
+            cpu_arena_bytes: plan.entries.iter().map(cpu_arena).max().unwrap_or(0),
             file_bytes: plan.files.iter().map(|f| f.size).sum(),
             entries: entries.collect(),
             targets: plan.targets.iter().map(|&text| plan.str(text).to_string()).collect(),
@@ -70,9 +75,14 @@ impl Summary {
         self.entries.iter().map(|e| e.arena_bytes).max().unwrap_or(0)
     }
 
-    /// Bytes that running needs beside the mapped checkpoint, at the bounds of the plan.
+    /// Bytes that running on a device needs beside the weights, at the bounds of the plan.
     fn memory_bytes(&self) -> u64 {
         self.state_bytes + self.arena_bytes()
+    }
+
+    /// Bytes that running on the CPU needs beside the mapped checkpoint, at the bounds of the plan.
+    fn cpu_memory_bytes(&self) -> u64 {
+        self.state_bytes + self.cpu_arena_bytes
     }
 
     /// The report as text.
@@ -86,7 +96,13 @@ impl Summary {
         let _ = writeln!(text, "{:<22}{}", "checkpoint", size(self.file_bytes));
         let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
         let _ = writeln!(text, "{:<22}{}", "arena", size(self.arena_bytes()));
-        let _ = writeln!(text, "{:<22}{} beside the checkpoint", "memory", size(self.memory_bytes()));
+        let _ = writeln!(
+            text,
+            "{:<22}{} beside the checkpoint, {} on the CPU",
+            "memory",
+            size(self.memory_bytes()),
+            size(self.cpu_memory_bytes())
+        );
         if let Some((count, needs)) = &self.kernels {
             let _ = writeln!(text, "{:<22}{count} in {}", "kernels", self.targets.join(", "));
             let _ = writeln!(text, "{:<22}{}", "device", needs.text());
@@ -114,6 +130,7 @@ impl Summary {
             "checkpoint_bytes": self.file_bytes,
             "state_bytes": self.state_bytes,
             "memory_bytes": self.memory_bytes(),
+            "cpu_memory_bytes": self.cpu_memory_bytes(),
             "entries": entries.collect::<Vec<_>>(),
             "targets": self.targets,
             "kernel_count": self.kernels.map_or(0, |(count, _)| count),
@@ -130,11 +147,12 @@ fn run_len(run: Run) -> u32 {
 pub fn compiled_text(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
     let steps = summary.entries.iter().find(|e| e.columns == 1).map_or(0, |e| e.launches);
     format!(
-        "{}: {} in {:.2} s; {steps} launches for one token; running needs {} of memory beside the checkpoint's {}\n",
+        "{}: {} in {:.2} s; {steps} launches for one token; running needs {} of memory ({} on the CPU) beside the checkpoint's {}\n",
         output.display(),
         size(bytes),
         time.as_secs_f64(),
         size(summary.memory_bytes()),
+        size(summary.cpu_memory_bytes()),
         size(summary.file_bytes),
     )
 }

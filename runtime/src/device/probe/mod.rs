@@ -31,7 +31,7 @@ pub trait Target {
     /// The results of an item's kernel on inputs, one word for each.
     fn results(&mut self, item: &Item, inputs: &Inputs) -> Result<Vec<u32>, Diagnostic>;
 
-    /// The results of the kernel that [counts iterations](iterations).
+    /// The results of the kernel that counts iterations.
     fn counted(&mut self) -> Result<Vec<u32>, Diagnostic>;
 }
 

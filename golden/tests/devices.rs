@@ -44,6 +44,32 @@ fn fused_plans_have_the_bits_of_unfused_ones() {
     }
 }
 
+/// No kernel of a fused plan takes more than its profile says: memory and loop iterations of a workgroup, and buffers. Regions side by
+/// side share their memory, and one by one they may fit where together they do not.
+#[test]
+fn fused_kernels_keep_to_their_profile() {
+    for case in cases().unwrap() {
+        for name in Profile::names() {
+            let profile = Profile::find(name).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let plan = case.plan(folder.path(), &Form { targets: &[Target::Wgsl], fusion: Some(&profile) }).unwrap();
+            let bytes = ds4_golden::aligned::Aligned::new(&std::fs::read(plan).unwrap());
+            let bytes = ds4_ir::plan::PlanBytes::open(bytes, &case.name).unwrap();
+            let (_, plan) = bytes.tables().unwrap();
+            for row in plan.kernels {
+                let (kernel, place) = (plan.str(row.name), format!("{} for {name}", case.name));
+                assert!(
+                    row.workgroup_bytes <= profile.workgroup_bytes,
+                    "{place}: {kernel}: {} bytes",
+                    row.workgroup_bytes
+                );
+                assert!(row.iterations <= profile.iterations, "{place}: {kernel}: {} iterations", row.iterations);
+                assert!(row.arguments <= profile.arguments, "{place}: {kernel}: {} buffers", row.arguments);
+            }
+        }
+    }
+}
+
 /// Fused kernels on the kernel machine, which reads their texts back, refuses races and unwritten memory, and gives the CPU's bits:
 /// a model of each kind, each through another language.
 #[test]

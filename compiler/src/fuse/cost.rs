@@ -193,6 +193,8 @@ pub struct Cost {
     pub operations: f64,
     /// Bytes read from outside.
     pub bytes: f64,
+    /// Words of each of its arrays.
+    pub arrays: [u32; 3],
 }
 
 /// Operations of a body; a function of the contract is some twenty.

@@ -166,18 +166,46 @@ impl Search<'_, '_> {
     }
 }
 
-/// The regions of a set, in as few launches as the number of buffers allows.
+/// A launch that takes regions as long as buffers and workgroup memory suffice.
+#[derive(Default)]
+struct Room {
+    bound: BTreeSet<Root>,
+    arrays: [u32; 3],
+    regions: Vec<Planned>,
+}
+
+impl Room {
+    /// The arrays with those of a region, which runs in other workgroups of the same kernel.
+    fn arrays_with(&self, region: &Planned) -> [u32; 3] {
+        let mut pairs = self.arrays.iter().zip(region.cost.arrays);
+        std::array::from_fn(|_| pairs.next().map_or(0, |(&own, other)| own.max(other)))
+    }
+
+    fn takes(&self, scene: &Scene<'_>, region: &Planned) -> bool {
+        let words = self.arrays_with(region).iter().fold(0u32, |sum, &n| sum.saturating_add(n));
+        let fits = words.saturating_mul(4) <= scene.profile.workgroup_bytes;
+        fits && self.bound.union(&region.arguments).count() <= scene.profile.arguments as usize
+    }
+
+    fn add(&mut self, region: Planned) {
+        self.arrays = self.arrays_with(&region);
+        self.bound.extend(region.arguments.iter().copied());
+        self.regions.push(region);
+    }
+}
+
+/// The regions of a set, in as few launches as buffers and workgroup memory allow.
 fn packed(scene: &Scene<'_>, known: &mut Known, set: &[Value]) -> Result<Vec<Vec<Planned>>, Unfit> {
-    let limit = scene.profile.arguments as usize;
-    let mut launches: Vec<(BTreeSet<Root>, Vec<Planned>)> = Vec::new();
+    let mut launches: Vec<Room> = Vec::new();
     for region in regions(scene, known, set)? {
-        match launches.iter_mut().find(|(bound, _)| bound.union(&region.arguments).count() <= limit) {
-            Some((bound, regions)) => {
-                bound.extend(region.arguments.iter().copied());
-                regions.push(region);
+        match launches.iter_mut().find(|room| room.takes(scene, &region)) {
+            Some(room) => room.add(region),
+            None => {
+                let mut room = Room::default();
+                room.add(region);
+                launches.push(room);
             }
-            None => launches.push((region.arguments.clone(), vec![region])),
         }
     }
-    Ok(launches.into_iter().map(|(_, regions)| regions).collect())
+    Ok(launches.into_iter().map(|room| room.regions).collect())
 }

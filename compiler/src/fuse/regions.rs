@@ -244,7 +244,7 @@ fn least(
     for (_, i, cost, parts) in open {
         let region = Region { values: &all, tiles: &splits[i] };
         match plan_parts(&scene.graph, scene.bounds, &region, parts, &stored, scene.profile.limits()) {
-            Ok(_) => return Ok((splits[i].clone(), cost)),
+            Ok(plan) => return Ok((splits[i].clone(), Cost { arrays: plan.array_words(), ..cost })),
             Err(why) if i >= refusal.0 => refusal = (i, why),
             Err(_) => {}
         }

@@ -270,8 +270,8 @@ fn a_state_is_read_behind_the_launch_that_replaced_it() {
     g.refuses(&with("write; write; after"), "writes {write} again");
 }
 
-#[test]
-fn the_versions_of_a_state_are_written_one_by_one() {
+/// Two writes of one state.
+fn two_writes() -> Named {
     let mut b = Builder::new();
     let state = b.add_state("kept", Type::F32, &[4, 2]);
     let ids = b.add_constant("ids", Type::I32, &[1], &[2]);
@@ -280,7 +280,12 @@ fn the_versions_of_a_state_are_written_one_by_one() {
     let old = b.read(state);
     let first = b.write(old, ids, rows);
     let second = b.write(first, ids, rows);
-    let g = Named { graph: b.finish(), names: vec![("first", first), ("second", second)] };
+    Named { graph: b.finish(), names: vec![("first", first), ("second", second)] }
+}
+
+#[test]
+fn the_versions_of_a_state_are_written_one_by_one() {
+    let g = two_writes();
     g.accepts(&g.plan("first; second", ""));
     for early in ["second; first", "first, second", "first second"] {
         g.refuses(&g.plan(early, ""), "({second}) replaces {first} before it is computed");

@@ -69,6 +69,11 @@ pub struct RegionPlan {
 }
 
 impl RegionPlan {
+    /// Words of each array of a workgroup. Regions side by side share them: the launch takes the largest of each.
+    pub fn array_words(&self) -> [u32; 3] {
+        self.arrays.lens
+    }
+
     /// Workgroups along each axis of the grid.
     pub fn workgroups(&self) -> &[Extent] {
         &self.locality.atoms

@@ -70,17 +70,8 @@ fn in_place() -> Case {
     (g, plan)
 }
 
-/// Two writes of one state.
 fn versions(launches: &str) -> Case {
-    let mut b = Builder::new();
-    let state = b.add_state("kept", Type::F32, &[4, 2]);
-    let ids = b.add_constant("ids", Type::I32, &[1], &[2]);
-    let rows = b.add_constant("rows", Type::F32, &[1, 2], &[1, 2]);
-    let (ids, rows) = (b.constant(ids), b.constant(rows));
-    let old = b.read(state);
-    let first = b.write(old, ids, rows);
-    let second = b.write(first, ids, rows);
-    let g = Named { graph: b.finish(), names: vec![("first", first), ("second", second)] };
+    let g = two_writes();
     let plan = g.plan(launches, "");
     (g, plan)
 }

@@ -67,7 +67,7 @@ pub fn compile_on(
     let frame = Frame { form: form_of_lists, entries: &entries, ..frame(checkpoint, model, options, model_path, form) };
     let mut plan = assemble_on(threads, &graph.view(), &frame)?;
     plan.tokenizer = crate::read::tokenizer::tokenizer_json(checkpoint)?;
-    check_sizes(&graph.view(), &plan.view(), options)?;
+    check_sizes(&graph.view(), &plan.view(), options, &frame)?;
     add_kernels(threads, &mut plan, &graph.view(), form.targets, form.fusion.map(Profile::limits))?;
     check_kernels(&graph.view(), &plan.view())?;
     Ok(Compiled { graph, plan, certificate })
@@ -98,17 +98,34 @@ pub(crate) fn frame<'a>(
 }
 
 /// Every plan that is written can be opened: what the check of a plan would refuse is refused here, where only its sizes
-/// can be wrong.
-fn check_sizes(graph: &Graph<'_>, plan: &Plan<'_>, options: &Options) -> Result<(), Diagnostic> {
-    ds4_ir::plan::check::check(graph, plan).map(|_| ()).map_err(|fault| {
-        Diagnostic::new(codes::OPTION_RANGE, "the context or the prefill step is too large")
-            .at(Place::item("the command line", "--context and --prefill"))
-            .wanted("values of fewer than 2^40 elements", fault)
-            .help(format!(
-                "give a smaller `--prefill` than {} or a smaller `--context` than {}",
-                options.prefill, options.context
-            ))
+/// can be wrong, or the limits of the profile by which it is fused.
+fn check_sizes(graph: &Graph<'_>, plan: &Plan<'_>, options: &Options, frame: &Frame<'_>) -> Result<(), Diagnostic> {
+    let Err(fault) = ds4_ir::plan::check::check(graph, plan) else { return Ok(()) };
+    let unfused = assemble_on(parallel::available(), graph, &Frame { form: Form::default(), ..frame.clone() })?;
+    let by_profile = frame.form.fusion.filter(|_| ds4_ir::plan::check::check(graph, &unfused.view()).is_ok());
+    Err(match by_profile {
+        Some(profile) => {
+            let Profile { workgroup_bytes, iterations, .. } = profile;
+            Diagnostic::new(codes::PROFILE, "the limits of the device profile are too small for the model")
+                .at(Place::item("the profile", &profile.name))
+                .wanted(
+                    "a launch for every value",
+                    format!("{fault}, with workgroup_bytes = {workgroup_bytes} and iterations = {iterations}"),
+                )
+                .help("give larger limits, a smaller --prefill, or `--fuse off`")
+        }
+        None => too_large(&fault, options),
     })
+}
+
+fn too_large(fault: &str, options: &Options) -> Diagnostic {
+    Diagnostic::new(codes::OPTION_RANGE, "the context or the prefill step is too large")
+        .at(Place::item("the command line", "--context and --prefill"))
+        .wanted("values of fewer than 2^40 elements", fault)
+        .help(format!(
+            "give a smaller `--prefill` than {} or a smaller `--context` than {}",
+            options.prefill, options.context
+        ))
 }
 
 /// Behind [`check_sizes`] only the kernels can be wrong.

@@ -19,6 +19,7 @@ use crate::fuse::{Profile, fuse};
 use crate::schedule::{Schedule, fused, schedule};
 
 /// A file that holds weights.
+#[derive(Clone)]
 pub struct SourceFile {
     /// Its name, without folders.
     pub name: String,
@@ -31,6 +32,7 @@ pub struct SourceFile {
 }
 
 /// Where a weight lies.
+#[derive(Clone)]
 pub struct SourceWeight {
     /// One part, or one for each index of the first axis.
     pub parts: Vec<PartRow>,
@@ -39,6 +41,7 @@ pub struct SourceWeight {
 }
 
 /// What a plan says beside its graph.
+#[derive(Clone)]
 pub struct Frame<'a> {
     /// By which the weights are known again.
     pub identity: [u8; 32],

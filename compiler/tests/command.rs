@@ -243,6 +243,20 @@ fn an_output_never_costs_an_input() {
             assert!(text(&refused).contains("DS4-0804"), "{}", text(&refused));
         }
     }
+    // A plan stands for its model.
+    std::fs::create_dir(folder.path().join("plans")).unwrap();
+    let done = run(folder.path(), &["compile", "model.gguf", "-o", "plans/p.ds4plan", "--target", "none"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    std::os::unix::fs::symlink("../model.gguf", folder.path().join("plans/model.svg")).unwrap();
+    for command in [
+        ["ir", "plans/p.ds4plan", "-o", "model.gguf"],
+        ["ir", "plans/p.ds4plan", "-o", "plans/p.ds4plan"],
+        ["show", "plans/p.ds4plan", "--graph", "plans/model.svg"],
+    ] {
+        let refused = run(folder.path(), &command);
+        assert!(text(&refused).contains("DS4-0804"), "{command:?}: {}", text(&refused));
+    }
+    std::fs::remove_dir_all(folder.path().join("plans")).unwrap();
     assert!(std::fs::read(folder.path().join("model.gguf")).unwrap() == before);
     let refused = run(folder.path(), &["compile", "model.gguf", "-o", "."]);
     assert!(text(&refused).contains("DS4-0803"), "{}", text(&refused));
@@ -258,6 +272,32 @@ fn sizes_that_no_plan_holds_are_refused_before_writing() {
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
     assert!(text(&refused).contains("DS4-0501"), "{}", text(&refused));
     assert!(!folder.path().join("p").exists());
+}
+
+/// A profile whose limits no launch keeps to is refused as such, and so is one whose name says nothing.
+#[test]
+fn a_profile_that_is_too_small_is_named() {
+    let folder = folder();
+    let profile = include_str!("../profiles/generic.toml").replace("\"generic\"", "\"mine\"");
+    let with = |from: &str, to: &str| {
+        assert!(profile.contains(from));
+        std::fs::write(folder.path().join("p.toml"), profile.replace(from, to)).unwrap();
+        text(&run(
+            folder.path(),
+            &["compile", "model.gguf", "-o", "p.ds4plan", "--profile", "p.toml", "--target", "none"],
+        ))
+    };
+    let refused = with("workgroup_bytes = 16384", "workgroup_bytes = 16");
+    assert!(refused.contains("DS4-0505") && refused.contains("workgroup_bytes = 16 "), "{refused}");
+    for (from, to) in [("lanes = 128", "lanes = 64"), ("\"mine\"", "\"my own\""), ("\"mine\"", "\"\"")] {
+        let refused = with(from, to);
+        assert!(refused.contains("DS4-0505"), "{to}: {refused}");
+    }
+    assert!(!with("\"mine\"", "\"mine-2\"").contains("error"));
+    let regions = json(folder.path(), &["explain", "p.ds4plan", "--json"])["regions"].clone();
+    let [a, b] = [0, 1].map(|i| format!("v{}", regions[i]["values"][0]["value"]));
+    let answer = run(folder.path(), &["explain", "p.ds4plan", "--why-not", &a, &b]);
+    assert!(text(&answer).contains("DS4-0505") && text(&answer).contains("--profile FILE"), "{}", text(&answer));
 }
 
 /// A fused plan is accepted, alone and with its model, and says by which rules; another model is refused.
@@ -278,6 +318,9 @@ fn a_plan_is_checked_against_its_model() {
     assert!(report["launch_rules"].as_array().unwrap().iter().any(|row| row["rule"] == "absorb"));
     assert!(report["rules"].as_array().unwrap().iter().all(|row| row["uses"].as_u64().unwrap() > 0));
     assert!(report["model_values"].as_u64().unwrap() > 100);
+    std::fs::copy(folder.path().join("model.gguf"), folder.path().join("renamed.gguf")).unwrap();
+    let renamed = text(&run(folder.path(), &["check", "p.ds4plan", "renamed.gguf"]));
+    assert!(renamed.contains("lowered again: the same"), "{renamed}");
     std::fs::copy(golden("models/kjv-9m/model.q8.gguf"), folder.path().join("other.gguf")).unwrap();
     let other = run(folder.path(), &["check", "p.ds4plan", "other.gguf"]);
     assert_eq!(other.status.code(), Some(1));

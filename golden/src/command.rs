@@ -228,6 +228,12 @@ impl Models {
             }
             rows.push(row);
         }
+        if let (true, Some(name)) = (rows.is_empty(), &self.case) {
+            return Err(Diagnostic::new(codes::OPTION_RANGE, "there is no such model")
+                .at(Place::item("the command line", "--case"))
+                .wanted("the beginning of a model's name, such as `tiny-r`", name)
+                .help("without --case all models are fed"));
+        }
         let failed: usize = rows.iter().map(Row::failed).sum();
         match self.json {
             true => print(&models::json(&rows))?,

@@ -80,6 +80,15 @@ impl Explain {
         })?;
         let value = |name: &String| report.value(name).ok_or_else(|| unknown(&file, name));
         let (a, b) = (value(&pair[0])?, value(&pair[1])?);
+        if self.profile.is_none() && !Profile::names().any(|name| name == fusion) {
+            return Err(Diagnostic::new(
+                codes::PROFILE,
+                "the plan was fused for a profile of a file, which it does not hold",
+            )
+            .at(Place::file(&file))
+            .wanted("the file of that profile", fusion)
+            .help("give the file with --profile FILE"));
+        }
         let profile = Profile::find(self.profile.as_deref().unwrap_or(fusion))?;
         let lists = &report.step.lists.launches;
         let answer = why_not(&report.step.graph, report.step.bounds, &profile, lists, [a, b]).text();

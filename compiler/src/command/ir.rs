@@ -8,7 +8,7 @@ use ds4_ir::output::check_output;
 use ds4_ir::plan::Plan;
 use ds4_ir::{Bounds, Diagnostic};
 
-use super::{EntryName, Lowering, open_plan};
+use super::{EntryName, Lowering, inputs, open_plan};
 use crate::assemble::compile;
 use crate::frame::Form;
 use crate::model::Model;
@@ -40,11 +40,11 @@ impl Ir {
     pub fn run(self) -> Result<(), Diagnostic> {
         if super::is_plan(&self.model) {
             self.lowering.refuse_for_plan()?;
-            if let Some(output) = &self.output {
-                check_output(output, [self.model.as_path()])?;
-            }
             let bytes = open_plan(&self.model)?;
             let (graph, plan, _) = bytes.verified()?;
+            if let Some(output) = &self.output {
+                check_output(output, inputs(&self.model, &plan).iter().map(PathBuf::as_path))?;
+            }
             return self.write(&graph, &plan);
         }
         let checkpoint = crate::read::open(&self.model)?;

@@ -189,6 +189,15 @@ fn open_plan(path: &Path) -> Result<PlanBytes<Mmap>, Diagnostic> {
     PlanBytes::open(file, &name)
 }
 
+/// The files that a plan stands for: itself, its model as it is remembered, and the model's files. Outputs must be none of them.
+fn inputs(path: &Path, plan: &Plan<'_>) -> Vec<PathBuf> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let model = folder.join(plan.option("model.path").unwrap_or(""));
+    let beside = model.parent().unwrap_or(Path::new("")).to_path_buf();
+    let files = plan.files.iter().flat_map(|row| [&model, &beside].map(|folder| folder.join(plan.str(row.path))));
+    [path.to_path_buf(), model.clone()].into_iter().chain(files).collect()
+}
+
 /// The entry point of a plan.
 fn entry<'a>(plan: &Plan<'a>, file: &str, name: EntryName) -> Result<&'a EntryRow, Diagnostic> {
     let found = plan.entry(name.name()).map(|(_, entry)| entry);

@@ -89,23 +89,23 @@ impl Summary {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (key, value) in &self.facts {
-            let _ = writeln!(text, "{key:<22}{value}");
+            let _ = writeln!(text, "{key:<23}{value}");
         }
-        let _ = writeln!(text, "{:<22}{}", "model.hash", self.model_hash);
-        let _ = writeln!(text, "{:<22}{}", "values", self.values);
-        let _ = writeln!(text, "{:<22}{}", "checkpoint", size(self.file_bytes));
-        let _ = writeln!(text, "{:<22}{}", "state", size(self.state_bytes));
-        let _ = writeln!(text, "{:<22}{}", "arena", size(self.arena_bytes()));
+        let _ = writeln!(text, "{:<23}{}", "model.hash", self.model_hash);
+        let _ = writeln!(text, "{:<23}{}", "values", self.values);
+        let _ = writeln!(text, "{:<23}{}", "checkpoint", size(self.file_bytes));
+        let _ = writeln!(text, "{:<23}{}", "state", size(self.state_bytes));
+        let _ = writeln!(text, "{:<23}{}", "arena", size(self.arena_bytes()));
         let _ = writeln!(
             text,
-            "{:<22}{} beside the checkpoint, {} on the CPU",
+            "{:<23}{} beside the checkpoint, {} on the CPU",
             "memory",
             size(self.memory_bytes()),
             size(self.cpu_memory_bytes())
         );
         if let Some((count, needs)) = &self.kernels {
-            let _ = writeln!(text, "{:<22}{count} in {}", "kernels", self.targets.join(", "));
-            let _ = writeln!(text, "{:<22}{}", "device", needs.text());
+            let _ = writeln!(text, "{:<23}{count} in {}", "kernels", self.targets.join(", "));
+            let _ = writeln!(text, "{:<23}{}", "device", needs.text());
         }
         let _ = writeln!(text, "\n{:<10} {:>8} {:>9} {:>12}", "entry", "columns", "launches", "arena");
         for e in &self.entries {

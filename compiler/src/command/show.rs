@@ -16,7 +16,7 @@ use memmap2::Mmap;
 use serde_json::{Value as Json, json};
 
 use super::report::{Summary, size};
-use super::{EntryName, entry, open_plan, show_kernels};
+use super::{EntryName, entry, inputs, open_plan, show_kernels};
 use crate::picture::{Picture, Proof};
 use crate::step::Step;
 
@@ -105,8 +105,8 @@ impl Show {
                     .help("name the file after what it is to be"));
             }
         };
-        check_output(output, [self.plan.as_path()])?;
         let (graph, plan, _) = bytes.verified()?;
+        check_output(output, inputs(&self.plan, &plan).iter().map(PathBuf::as_path))?;
         let file = self.plan.display().to_string();
         let step = Step::new(graph, plan, entry(&plan, &file, self.entry.unwrap_or(EntryName::Decode1))?);
         let (certificate, report) = (bytes.certificate()?, bytes.proved(Exact::rules())?);

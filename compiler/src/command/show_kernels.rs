@@ -1,12 +1,13 @@
 //! What `ds4c show` tells of the kernels of a plan.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use ds4_ir::diagnostic::codes;
-use ds4_ir::graph::Graph;
+use ds4_ir::graph::{Graph, Value};
 use ds4_ir::plan::layout::q8_scales_at;
 use ds4_ir::plan::tables::{Kernel, binding};
-use ds4_ir::plan::{BindingRow, EntryRow, Plan};
+use ds4_ir::plan::{BindingRow, EntryRow, Plan, RegionRow};
 use ds4_ir::{Diagnostic, Place};
 use serde_json::{Value as Json, json};
 
@@ -177,14 +178,16 @@ pub fn source(plan: &Plan<'_>, file: &str, name: &str, target: Option<&str>) -> 
     Ok(found.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
-/// The kernels of the launches with a region that ends in a value, over all entry points.
+/// The kernels of the launches with a region that ends in a value, over all entry points; without one, of those that compute it.
 fn of_value(plan: &Plan<'_>, name: &str) -> Vec<Kernel> {
     let id = name.strip_prefix('v').and_then(|id| id.parse::<u32>().ok());
-    let ends = |region: &ds4_ir::plan::RegionRow| plan.values(region).last().map(|v| v.0) == id;
-    let launches = plan.launches.iter().filter(|launch| id.is_some() && plan.regions(launch).iter().any(ends));
-    let mut found: Vec<Kernel> =
-        launches.flat_map(|launch| launch.dispatches.of(plan.dispatches)).map(|dispatch| dispatch.kernel).collect();
-    found.sort();
-    found.dedup();
-    found
+    let Some(id) = id.map(Value) else { return Vec::new() };
+    let ends = |region: &RegionRow| plan.values(region).last() == Some(&id);
+    let computes = |region: &RegionRow| plan.values(region).binary_search(&id).is_ok();
+    let of = |holds: &dyn Fn(&RegionRow) -> bool| -> BTreeSet<Kernel> {
+        let launches = plan.launches.iter().filter(|launch| plan.regions(launch).iter().any(holds));
+        launches.flat_map(|launch| launch.dispatches.of(plan.dispatches)).map(|dispatch| dispatch.kernel).collect()
+    };
+    let found = of(&ends);
+    if found.is_empty() { of(&computes) } else { found }.into_iter().collect()
 }

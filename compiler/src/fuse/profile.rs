@@ -56,7 +56,7 @@ fn own_name(profile: Profile, file: &str) -> Result<Profile, Diagnostic> {
     Err(Diagnostic::new(codes::PROFILE, "the name of the profile means something else")
         .at(Place::file(file))
         .wanted("a name of its own", format!("`name = \"{}\"`", profile.name))
-        .help("give the profile another name"))
+        .help("a file that began as one of the built-in profiles needs another `name`"))
 }
 
 impl Profile {
@@ -99,6 +99,10 @@ impl Profile {
                 .help("start from a profile that comes with the compiler")
         };
         let profile: Profile = toml::from_str(text).map_err(|error| fault(error.message().to_string()))?;
+        let named = !profile.name.is_empty() && profile.name.len() <= 40;
+        if !named || !profile.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+            return Err(fault("a `name` that is not made of up to 40 letters, digits, `-`, `_` and `.`".into()));
+        }
         let rates = [
             ("launch", profile.launch),
             ("step", profile.step),
@@ -110,8 +114,8 @@ impl Profile {
             return Err(fault(format!("`{name} = {rate}`")));
         }
         let lanes = profile.lanes;
-        if !lanes.is_power_of_two() || !(64..=256).contains(&lanes) {
-            return Err(fault(format!("`lanes = {lanes}`: 64, 128 and 256 are possible")));
+        if ![128, 256].contains(&lanes) {
+            return Err(fault(format!("`lanes = {lanes}`: 128 and 256 are possible, the trees of long sums have 128")));
         }
         if profile.workgroups == 0 || !(8..=32).contains(&profile.arguments) {
             return Err(fault(format!("`workgroups = {}`, `arguments = {}`", profile.workgroups, profile.arguments)));

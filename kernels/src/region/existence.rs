@@ -22,6 +22,9 @@ const FEW: u64 = 64;
 /// Work of an element from which on lanes compute a small map together: that is less text and less time than one lane after all,
 /// for a barrier.
 const COSTLY: u64 = 40;
+/// Most values, one the operand of the other, that are computed where the last one is read: the kernel is built by walking down
+/// them.
+const DEEP: u32 = 100;
 /// Passes of `top_k` over its keys.
 const PASSES: u64 = 34;
 
@@ -79,6 +82,8 @@ pub(super) struct Existence {
     pub(super) slot_only: Vec<bool>,
     elements: Vec<u64>,
     demand: Vec<u64>,
+    /// Readers between a value and the next one that is kept, at most.
+    depth: Vec<u32>,
     /// Whether a value of the region reads it, were it never so empty.
     read: Vec<bool>,
     views: Vec<bool>,
@@ -95,6 +100,7 @@ impl Existence {
             slot_only: spared.iter().map(|s| *s == Some(Spared::Slot)).collect(),
             elements: Vec::new(),
             demand: vec![0; count],
+            depth: vec![0; count],
             read: vec![false; count],
             views: vec![false; count],
         };
@@ -123,6 +129,7 @@ impl Existence {
         match facts.graph.op(v) {
             Op::Reduce if self.is_small(facts, i) => Kept::Small,
             Op::Reduce | Op::Product | Op::Quantise | Op::TopK | Op::ArgMax | Op::SortIds | Op::Write => Kept::Yes,
+            Op::Map if self.depth[i] > DEEP && !inline => Kept::Yes,
             Op::Map if inline || again == 0 && !self.stored[i] => Kept::No,
             Op::Map if self.is_small(facts, i) => match self.elements[i] > 1 && cost(facts.graph, v) >= COSTLY {
                 true => Kept::Yes,
@@ -164,6 +171,8 @@ impl Existence {
             };
             self.demand[at] = self.demand[at].saturating_add(each);
             self.read[at] = true;
+            let depth = if self.kept[i] == Kept::No { self.depth[i] + 1 } else { 1 };
+            self.depth[at] = self.depth[at].max(depth);
         }
     }
 

@@ -4,6 +4,7 @@ use ds4_ir::{Builder, ReduceKind, ScalarOp, Tree, Value};
 
 use super::bench::{Bench, Checkpoint, Fused, Random, Small};
 use crate::kernel::Stmt;
+use crate::region::Place;
 
 /// What an iteration does beside dividing rows, then columns, by their sums.
 #[derive(Clone, Copy, PartialEq)]
@@ -82,4 +83,26 @@ fn what_is_not_alike_is_no_part_of_a_loop() {
     // The last matrix is read once, so its reader computes it.
     assert_eq!(balanced(9, Odd::Read(1)).0, [7]);
     assert_eq!(balanced(9, Odd::Read(4)).0, []);
+}
+
+/// A kernel is built by walking down the values that are computed where they are read: never far.
+#[test]
+fn long_chains_of_maps_are_kept_now_and_then() {
+    let mut random = Random(501);
+    let mut b = Builder::new();
+    let x = b.floats(&[8, 96], &random.tame(8 * 96));
+    let x = b.per_column(x);
+    let first = b.apply(ScalarOp::Abs, &[x]);
+    let mut last = first;
+    for _ in 0..1000 {
+        last = b.apply(ScalarOp::Neg, &[last]);
+        last = b.apply(ScalarOp::Abs, &[last]);
+    }
+    let tables = b.finish();
+    let fused = || Fused::range(first, last, &[1, 0], &[last]);
+    let bench = Bench::fused(&tables, &Checkpoint::default(), vec![fused()]);
+    bench.check(&[2]);
+    let (plan, _) = bench.region(&fused()).unwrap();
+    let kept = plan.values.iter().filter(|planned| planned.place == Place::OnChip).count();
+    assert!((19..=21).contains(&kept), "{kept} of 2001 values are kept");
 }

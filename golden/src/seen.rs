@@ -5,7 +5,7 @@ use ds4_ir::eval::{Data, Tensor};
 use ds4_ir::graph::Graph;
 use ds4_ir::numerics::canonical;
 use ds4_ir::plan::layout::{layouts, q8_scales_at};
-use ds4_ir::plan::{Layout, Plan, Root};
+use ds4_ir::plan::{Layout, Plan, Root, SlotRow};
 use ds4_ir::{Step, Type, Value};
 use ds4_runtime::reader::{Reader, View};
 use ds4_runtime::session::Runner;
@@ -93,7 +93,7 @@ impl Look {
     /// Where a value of entry point 0 can be seen; `None` if it has no memory there.
     pub fn of(graph: &Graph<'_>, plan: &Plan<'_>, runner: &dyn Runner, name: &str, value: Value) -> Option<Look> {
         let place = match graph.ty(value) {
-            Type::Q8 => Place::Blocks(Blocks::of(graph, plan, value)?),
+            Type::Q8 => Place::Blocks(Blocks::of(graph, plan, runner.slots(0), value)?),
             _ => Place::Words(runner.readers(graph, plan, 0, &[value]).pop().flatten()?),
         };
         Some(Look { name: name.into(), place })
@@ -129,9 +129,8 @@ impl Look {
 }
 
 impl Blocks {
-    fn of(graph: &Graph<'_>, plan: &Plan<'_>, value: Value) -> Option<Blocks> {
+    fn of(graph: &Graph<'_>, plan: &Plan<'_>, slots: &[SlotRow], value: Value) -> Option<Blocks> {
         let entry = plan.entries.first()?;
-        let slots = entry.slots.of(plan.slots);
         let slot = slots.iter().find(|slot| slot.value == value)?;
         let layout = layouts(graph, plan.bounds(entry), slots)[value.0 as usize].clone()?;
         let is_own = layout.root == Root::Slot(value) && layout.shifts.is_empty();

@@ -1,7 +1,7 @@
 //! What a session asks of the thing that executes the plan's entry points: the CPU's executor, or a device's.
 
 use ds4_ir::graph::Graph;
-use ds4_ir::plan::Plan;
+use ds4_ir::plan::{Plan, SlotRow};
 use ds4_ir::{Diagnostic, Step, Value};
 
 use crate::cpu::exec::Executor;
@@ -32,6 +32,9 @@ pub trait Runner {
 
     /// Readers of values; `None` for a value that has no memory of words.
     fn readers(&self, graph: &Graph<'_>, plan: &Plan<'_>, entry: usize, values: &[Value]) -> Vec<Option<Reader>>;
+
+    /// Where the stored values of an entry point lie in its memory, which need not be where the plan has them.
+    fn slots(&self, entry: usize) -> &[SlotRow];
 
     /// The memory of values and states.
     fn view(&self) -> View<'_>;
@@ -65,6 +68,10 @@ impl Runner for Executor {
 
     fn readers(&self, graph: &Graph<'_>, plan: &Plan<'_>, entry: usize, values: &[Value]) -> Vec<Option<Reader>> {
         readers(graph, plan, entry, self.slots(entry), values)
+    }
+
+    fn slots(&self, entry: usize) -> &[SlotRow] {
+        self.slots(entry)
     }
 
     fn view(&self) -> View<'_> {

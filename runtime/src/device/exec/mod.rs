@@ -16,7 +16,7 @@ mod weights;
 use ds4_ir::diagnostic::codes;
 use ds4_ir::dim::dim_value;
 use ds4_ir::graph::Graph;
-use ds4_ir::plan::Plan;
+use ds4_ir::plan::{Plan, SlotRow};
 use ds4_ir::{Diagnostic, Op, Place, Step, Value};
 use indicatif::{ProgressBar, ProgressStyle};
 use memmap2::MmapMut;
@@ -151,6 +151,10 @@ impl Runner for DeviceExecutor {
 
     fn readers(&self, graph: &Graph<'_>, plan: &Plan<'_>, entry: usize, values: &[Value]) -> Vec<Option<Reader>> {
         readers(graph, plan, entry, &self.programs[entry].slots, values)
+    }
+
+    fn slots(&self, entry: usize) -> &[SlotRow] {
+        &self.programs[entry].slots
     }
 
     fn view(&self) -> View<'_> {

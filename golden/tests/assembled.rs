@@ -14,38 +14,25 @@ mod tools;
 use std::collections::BTreeSet;
 
 use ds4_compiler::frame::Form;
-use ds4_compiler::fuse::Profile;
-use ds4_golden::models::{Case, cases};
+use ds4_golden::models::cases;
 use ds4_ir::plan::PlanBytes;
 use ds4_kernels::Target;
 use ds4_kernels::emit::hip::CLANG_FLAGS;
 use ds4_kernels::read::read;
 
-/// Models whose fused kernels are compiled as well; they are large, and every layer kind is in one.
-const FUSED: [&str; 1] = ["tiny-r f32"];
-
-/// The distinct texts of all models, and those of some models fused.
+/// The distinct texts of all models.
 fn texts(target: Target) -> Vec<String> {
     let mut texts = BTreeSet::new();
-    let generic = Profile::find("generic").unwrap();
     for case in cases().unwrap() {
-        texts.extend(of(&case, &Form { targets: &[target], fusion: None }));
-        if FUSED.contains(&case.name.as_str()) {
-            texts.extend(of(&case, &Form { targets: &[target], fusion: Some(&generic) }));
-        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = case.plan(folder.path(), &Form { targets: &[target], fusion: None }).unwrap();
+        let bytes = ds4_golden::aligned::Aligned::new(&std::fs::read(file).unwrap());
+        let bytes = PlanBytes::open(bytes, &case.name).unwrap();
+        let (_, plan) = bytes.tables().unwrap();
+        let kernels = 0..plan.kernels.len() as u32;
+        texts.extend(kernels.map(|i| plan.source(ds4_ir::plan::tables::Kernel(i), 0).to_string()));
     }
     texts.into_iter().collect()
-}
-
-/// The texts of a model in a form.
-fn of(case: &Case, form: &Form<'_>) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let file = case.plan(folder.path(), form).unwrap();
-    let bytes = ds4_golden::aligned::Aligned::new(&std::fs::read(file).unwrap());
-    let bytes = PlanBytes::open(bytes, &case.name).unwrap();
-    let (_, plan) = bytes.tables().unwrap();
-    let kernels = 0..plan.kernels.len() as u32;
-    kernels.map(|i| plan.source(ds4_ir::plan::tables::Kernel(i), 0).to_string()).collect()
 }
 
 #[test]

@@ -87,10 +87,6 @@ const OF_DIVISION: [&str; 4] = ["div_scale_f32", "div_fmas_f32", "div_fixup_f32"
 /// Fused operations of a division, each of which ends with one `div_fixup`.
 const FUSED_IN_DIVISION: usize = 5;
 
-/// The most fused operations of a quotient of integers, each of which has one `rcp_iflag`: where both are below 2^24 the compiler
-/// divides floats and corrects the quotient by its remainder, which is exact.
-const FUSED_IN_INTEGERS: usize = 1;
-
 /// The most fused operations of a square root, each of which has one `sqrt`.
 const FUSED_IN_ROOT: usize = 2;
 
@@ -115,16 +111,12 @@ pub fn strange<'i>(kernel: &Kernel, instructions: &'i [String]) -> Option<&'i st
     let count =
         |part: &str| instructions.iter().flat_map(|text| names(text)).filter(|name| name.starts_with(part)).count();
     let (root, division) = (has(Operator::Sqrt), has(Operator::Div));
-    let integers = has(Operator::DivInt) || has(Operator::RemInt);
-    let quotients = if integers { count("rcp_iflag_f32") } else { 0 };
-    let allowed =
-        FUSED_IN_DIVISION * count("div_fixup_f32") + FUSED_IN_ROOT * count("sqrt_f32") + FUSED_IN_INTEGERS * quotients;
+    let allowed = FUSED_IN_DIVISION * count("div_fixup_f32") + FUSED_IN_ROOT * count("sqrt_f32");
     let fused = instructions.iter().flat_map(|text| names(text)).filter(|name| is_fused(name)).count();
     let fits = |name: &str| {
         PLAIN.iter().any(|plain| name.starts_with(plain))
             || (is_fused(name) && fused <= allowed)
             || (division && OF_DIVISION.iter().any(|part| name.starts_with(part)))
-            || (integers && name.starts_with("rcp_iflag_f32"))
             || (root && (name.starts_with("sqrt_f32") || name.starts_with("ldexp_f32")))
     };
     let is_strange = |text: &&str| {

@@ -283,6 +283,19 @@ fn two_writes() -> Named {
     Named { graph: b.finish(), names: vec![("first", first), ("second", second)] }
 }
 
+/// Words that mean nothing are zero, each by itself and not in sum.
+#[test]
+fn words_that_mean_nothing_are_zero() {
+    let g = branches();
+    let mut plan = g.plan("tokens; row; negative; seen; total; joined; write; after", ALL);
+    g.accepts(&plan);
+    let mut second = plan.entries[0];
+    second.name = plan.intern("second");
+    plan.entries.push(second);
+    plan.entries.iter_mut().for_each(|entry| entry.reserved = 1 << 31);
+    g.refuses(&plan, "a word that means nothing is not zero");
+}
+
 #[test]
 fn the_versions_of_a_state_are_written_one_by_one() {
     let g = two_writes();

@@ -125,7 +125,7 @@ pub const KINDS: &[Kind] = &[
     }),
     kind("limits of fusion", |m, _, w| {
         let key = ["fusion.lanes", "fusion.workgroup_bytes", "fusion"][pick(w, 3)];
-        let value = m.plan.intern(["64", "1024", "off", "x"][pick(w, 4)]);
+        let value = m.plan.intern(["64", "1024", "off", "x", "0", "7", "4294967295"][pick(w, 7)]);
         let plan = m.plan.view();
         let at = plan.options.iter().position(|row| plan.str(row.key) == key)?;
         m.plan.options[at].value = value;

@@ -82,16 +82,20 @@ fn limits(plan: &Plan<'_>) -> Result<Option<Limits>, Difference> {
     if plan.option("fusion").is_none_or(|fusion| fusion == "off") {
         return Ok(None);
     }
-    let number = |key: &str| {
+    let number = |key: &str, wanted: &str, is_possible: fn(u32) -> bool| {
         let text = plan.option(key);
-        text.and_then(|text| text.parse().ok()).ok_or_else(|| Difference {
+        let number = text.and_then(|text| text.parse().ok()).filter(|&n| is_possible(n));
+        number.ok_or_else(|| Difference {
             place: format!("option {key}"),
-            wanted: "a number".into(),
+            wanted: wanted.into(),
             found: text.unwrap_or("nothing").into(),
         })
     };
+    // The schedules divide by lanes, and so a plan from elsewhere may not name any number.
+    let lanes = number(LANES, "64, 128 or 256", |n| [64, 128, 256].contains(&n))?;
+    let workgroup_bytes = number(WORKGROUP_BYTES, "a number", |_| true)?;
     // How long a lane may be in loops changes no kernel: a region that would take longer is none.
-    Ok(Some(Limits { lanes: number(LANES)?, workgroup_bytes: number(WORKGROUP_BYTES)?, iterations: u32::MAX }))
+    Ok(Some(Limits { lanes, workgroup_bytes, iterations: u32::MAX }))
 }
 
 /// The tables of a plan as they are before kernels are added.

@@ -177,8 +177,7 @@ struct Room {
 impl Room {
     /// The arrays with those of a region, which runs in other workgroups of the same kernel.
     fn arrays_with(&self, region: &Planned) -> [u32; 3] {
-        let mut pairs = self.arrays.iter().zip(region.cost.arrays);
-        std::array::from_fn(|_| pairs.next().map_or(0, |(&own, other)| own.max(other)))
+        std::array::from_fn(|pool| self.arrays[pool].max(region.cost.arrays[pool]))
     }
 
     fn takes(&self, scene: &Scene<'_>, region: &Planned) -> bool {

@@ -7,6 +7,7 @@
 pub mod cost;
 pub mod depth;
 pub mod nodes;
+mod pack;
 pub mod path;
 pub mod profile;
 pub mod regions;

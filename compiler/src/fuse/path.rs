@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use ds4_ir::graph::Value;
 
 use super::cost::{Cost, Scene};
-use super::regions::{Known, Planned, Root, Unfit, best, regions};
+use super::pack::pack;
+use super::regions::{Known, Planned, Unfit, best, regions};
 use super::signature::signature;
 
 /// Depths that one launch spans at most.
@@ -62,7 +63,7 @@ pub fn shortest(scene: &Scene<'_>, known: &mut Known, levels: &[Vec<Value>]) -> 
                     search.cut(&set)
                 }
             };
-            let time = best[end - span].0 + launches.iter().map(|launch| launch.time).sum::<f64>();
+            let time = best[end - span].0 + time(&launches);
             if least.as_ref().is_none_or(|(known, ..)| time < *known) {
                 least = Some((time, end - span, launches));
             }
@@ -90,6 +91,10 @@ fn alone(scene: &Scene<'_>, known: &mut Known, v: Value) -> Launch {
     Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] }
 }
 
+fn time(launches: &[Launch]) -> f64 {
+    launches.iter().map(|launch| launch.time).sum()
+}
+
 struct Search<'s, 'a> {
     scene: &'s Scene<'a>,
     known: &'s mut Known,
@@ -114,17 +119,32 @@ impl Search<'_, '_> {
             self.found.repeated += 1;
             return known.clone().map(|launches| self.rebuilt(set, &launches));
         }
-        let result = packed(self.scene, self.known, set);
+        let result = regions(self.scene, self.known, set).map(|found| self.least(set, found));
         let recipes = result.as_ref().map_err(Clone::clone).map(|launches| {
             let recipe = |region: &Planned| Recipe {
                 nodes: (0..set.len()).filter(|&i| region.values.binary_search(&set[i]).is_ok()).collect(),
                 tiles: region.tiles.clone(),
                 cost: region.cost,
             };
-            launches.iter().map(|launch| launch.iter().map(recipe).collect()).collect()
+            launches.iter().map(|launch| launch.regions.iter().map(recipe).collect()).collect()
         });
         self.memory.insert(key, recipes);
-        result.map(|launches| launches.into_iter().map(|regions| self.timed(regions)).collect())
+        result
+    }
+
+    /// The regions of a set in as few launches as they fit, or, where that takes less time, what several of them would compute in
+    /// launches before the others.
+    fn least(&mut self, set: &[Value], found: Vec<Planned>) -> Vec<Launch> {
+        let lists = |v: &Value| found.iter().filter(|region| region.values.binary_search(v).is_ok()).count();
+        let (shared, rest): (Vec<Value>, Vec<Value>) = set.iter().partition(|v| lists(v) > 1);
+        let packed = pack(self.scene, found).into_iter().map(|regions| self.timed(regions)).collect();
+        if shared.is_empty() || rest.is_empty() {
+            return packed;
+        }
+        match (self.launches(&shared), self.launches(&rest)) {
+            (Ok(first), Ok(then)) if time(&first) + time(&then) < time(&packed) => [first, then].concat(),
+            _ => packed,
+        }
     }
 
     /// Launches for a depth that is none: as many of its first nodes as are one, then the rest.
@@ -164,47 +184,4 @@ impl Search<'_, '_> {
         };
         launches.iter().map(|launch| self.timed(launch.iter().map(region).collect())).collect()
     }
-}
-
-/// A launch that takes regions as long as buffers and workgroup memory suffice.
-#[derive(Default)]
-struct Room {
-    bound: BTreeSet<Root>,
-    arrays: [u32; 3],
-    regions: Vec<Planned>,
-}
-
-impl Room {
-    /// The arrays with those of a region, which runs in other workgroups of the same kernel.
-    fn arrays_with(&self, region: &Planned) -> [u32; 3] {
-        std::array::from_fn(|pool| self.arrays[pool].max(region.cost.arrays[pool]))
-    }
-
-    fn takes(&self, scene: &Scene<'_>, region: &Planned) -> bool {
-        let words = self.arrays_with(region).iter().fold(0u32, |sum, &n| sum.saturating_add(n));
-        let fits = words.saturating_mul(4) <= scene.profile.workgroup_bytes;
-        fits && self.bound.union(&region.arguments).count() <= scene.profile.arguments as usize
-    }
-
-    fn add(&mut self, region: Planned) {
-        self.arrays = self.arrays_with(&region);
-        self.bound.extend(region.arguments.iter().copied());
-        self.regions.push(region);
-    }
-}
-
-/// The regions of a set, in as few launches as buffers and workgroup memory allow.
-fn packed(scene: &Scene<'_>, known: &mut Known, set: &[Value]) -> Result<Vec<Vec<Planned>>, Unfit> {
-    let mut launches: Vec<Room> = Vec::new();
-    for region in regions(scene, known, set)? {
-        match launches.iter_mut().find(|room| room.takes(scene, &region)) {
-            Some(room) => room.add(region),
-            None => {
-                let mut room = Room::default();
-                room.add(region);
-                launches.push(room);
-            }
-        }
-    }
-    Ok(launches.into_iter().map(|room| room.regions).collect())
 }

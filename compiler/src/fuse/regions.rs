@@ -7,6 +7,7 @@ use ds4_ir::graph::Value;
 use ds4_kernels::region::{Locality, Refusal, Region, locality, plan_parts, with_views, work_dims};
 
 use super::cost::{Cost, Scene};
+use super::pack::packed_time;
 use super::signature::signature;
 
 /// Most columns that a workgroup takes together.
@@ -129,7 +130,7 @@ fn component_regions(scene: &Scene<'_>, known: &mut Known, nodes: &[Value]) -> R
     match (joint, apart) {
         (Ok(joint), Ok(apart)) => {
             let single = scene.launch_time([&joint.cost].into_iter());
-            let several = scene.launch_time(apart.iter().map(|r| &r.cost));
+            let several = packed_time(scene, &apart.iter().collect::<Vec<_>>());
             Ok(if single <= several { vec![joint] } else { apart })
         }
         (Ok(joint), Err(_)) => Ok(vec![joint]),
@@ -165,7 +166,7 @@ fn apart(scene: &Scene<'_>, known: &mut Known, nodes: &[Value], sinks: &[Value])
             let mut union = [&sets[i][..], &sets[j][..]].concat();
             union.sort();
             union.dedup();
-            let both = scene.launch_time([&regions[i].cost, &regions[j].cost].into_iter());
+            let both = packed_time(scene, &[&regions[i], &regions[j]]);
             match fit(&union) {
                 Ok(region) if scene.launch_time([&region.cost].into_iter()) <= both => {
                     (sets[i], regions[i]) = (union, region);

@@ -5,6 +5,7 @@ use ds4_ir::graph::{Graph, Value};
 
 use super::cost::Scene;
 use super::nodes::Nodes;
+use super::pack::{pack, packed_time};
 use super::profile::Profile;
 use super::regions::{Known, Planned, Unfit, regions};
 
@@ -20,10 +21,12 @@ pub enum Answer {
     },
     /// The launches from one to the other cannot be one.
     Unfit(Unfit),
-    /// They could be one launch, which costs more.
+    /// They could be joined.
     Costs {
-        /// Microseconds of that launch.
+        /// Microseconds of the launches that compute all.
         together: f64,
+        /// How many these are: buffers and workgroup memory may not suffice for one.
+        joined: usize,
         /// Microseconds of the launches as they are.
         apart: f64,
         /// How many these are.
@@ -40,10 +43,20 @@ impl Answer {
             Answer::Together { launch, one_region: true } => format!("one region of launch {launch} computes both"),
             Answer::Together { launch, .. } => format!("launch {launch} computes both, in regions side by side"),
             Answer::Unfit(why) => format!("rule `absorb` refuses: {why}"),
-            Answer::Costs { together, apart, launches } => format!(
-                "rule `absorb` could join the {launches} launches from one to the other, but one launch takes {together:.1} us, \
-                 and they take {apart:.1} us"
-            ),
+            Answer::Costs { together, joined, apart, launches } => {
+                let takes = match joined {
+                    1 => format!("one launch takes {together:.1} us"),
+                    _ => format!("buffers and workgroup memory suffice for {joined} launches of {together:.1} us"),
+                };
+                let why = match together < apart {
+                    true => "; joining these alone would pay, but the step as a whole was found cheapest as it is",
+                    false => "",
+                };
+                format!(
+                    "rule `absorb` could join the {launches} launches from one to the other, but {takes}, and they take \
+                     {apart:.1} us{why}"
+                )
+            }
             Answer::NoNode(v) => format!("{v} has no launch of its own: its readers make it themselves"),
         }
     }
@@ -77,12 +90,13 @@ pub fn why_not(
         Ok(joined) => joined,
         Err(why) => return Answer::Unfit(why),
     };
-    let time = |found: &[Planned]| scene.launch_time(found.iter().map(|region| &region.cost));
+    let time = |found: &[Planned]| packed_time(&scene, &found.iter().collect::<Vec<_>>());
     let apart = launches[from..=to].iter().map(|launch| {
         let found = regions(&scene, &mut known, &nodes_of(&nodes, std::slice::from_ref(launch)));
         found.map_or(profile.launch, |found| time(&found))
     });
-    Answer::Costs { together: time(&joined), apart: apart.sum(), launches: to - from + 1 }
+    let (apart, together) = (apart.sum(), time(&joined));
+    Answer::Costs { together, joined: pack(&scene, joined).len(), apart, launches: to - from + 1 }
 }
 
 /// The nodes that launches compute, each once.

@@ -12,7 +12,7 @@ use ds4_kernels::plan::{add_kernels, limit_facts};
 
 use crate::frame::{Form, Frame, SourceFile, SourceWeight, assemble_on};
 use crate::fuse::Profile;
-use crate::lower::{Activations, KvRows, Options, Sims};
+use crate::lower::{Activations, Head, KvRows, Options, Sims};
 use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
 use crate::rewrite::{Limits, Rewritten, rewrite};
@@ -159,6 +159,10 @@ fn facts(
         Sims::Official => "official",
     };
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let head = match options.head {
+        Head::Logits => "logits",
+        Head::Greedy => "greedy",
+    };
     let name = model_name(checkpoint);
     let limits = form.fusion.into_iter().flat_map(|profile| limit_facts(profile.limits()));
     let facts = vec![
@@ -167,6 +171,7 @@ fn facts(
         ("activations", activations.to_string()),
         ("kv", kv.to_string()),
         ("sims", sims.to_string()),
+        ("head", head.to_string()),
         ("context", options.context.to_string()),
         ("prefill", options.prefill.to_string()),
         ("columns", options.columns.to_string()),

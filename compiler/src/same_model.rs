@@ -11,7 +11,7 @@ use ds4_ir::{Diagnostic, Place};
 
 use crate::assemble::{entries, frame};
 use crate::frame::{Form, Frame, assemble};
-use crate::lower::{Activations, KvRows, Options, Sims, lower};
+use crate::lower::{Activations, Head, KvRows, Options, Sims, lower};
 use crate::model::Model;
 use crate::read::{Checkpoint, tokenizer::tokenizer_json};
 
@@ -84,6 +84,7 @@ fn options(plan: &Plan<'_>) -> Result<Options, Difference> {
         activations: Some(of(plan, "activations", "q8 or f32", named::<Activations>)?),
         kv: of(plan, "kv", "f32 or f16", named::<KvRows>)?,
         sims: of(plan, "sims", "none or official", named::<Sims>)?,
+        head: of(plan, "head", "logits or greedy", named::<Head>)?,
         context: number("context")?,
         prefill: number("prefill")?,
         columns: number("columns")?,

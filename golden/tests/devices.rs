@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod vulkan;
+
 use ds4_compiler::frame::Form;
 use ds4_compiler::fuse::Profile;
 use ds4_golden::models::{
@@ -10,6 +12,7 @@ use ds4_golden::models::{
 use ds4_golden::{devices, run};
 use ds4_ir::diagnostic::codes;
 use ds4_kernels::Target;
+use vulkan::vulkan;
 
 /// The stored hashes are those of the CPU's executor. `BLESS=1` stores what it gives now.
 #[test]
@@ -88,18 +91,6 @@ fn the_machine_has_the_bits_of_fused_kernels() {
         assert_eq!(found, wanted, "{name} {}", target.name());
         println!("{name} {}: equal in {launches} launches a token", target.name());
     }
-}
-
-/// Whether there is a Vulkan device; CI has one.
-fn vulkan(test: &str) -> bool {
-    let found = devices::open("wgpu");
-    if let Err(diagnostic) = &found {
-        let absent = [codes::DEVICE_DRIVER, codes::DEVICE_ABSENT].contains(&diagnostic.code);
-        assert!(absent, "{test}: {diagnostic}");
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{test}: {diagnostic}");
-        println!("skipped: {test} needs a Vulkan device, which scripts/tools installs: {diagnostic}");
-    }
-    found.is_ok()
 }
 
 /// Every model through WGSL on the Vulkan device of this machine: one step, one by one, widths of 1 to 8; and for one model of

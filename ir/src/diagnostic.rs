@@ -96,6 +96,7 @@ codes! {
     THREADS = 608: "the system refuses a thread";
     WORKER_FAILED = 609: "a thread of the executor failed";
     PLAN_FACT = 610: "a plan lacks a fact that running needs";
+    NO_LOGITS = 611: "a plan gives no logits";
     DEVICE_ABSENT = 620: "there is no such device";
     DEVICE_DRIVER = 621: "the driver of a device is missing or refuses";
     DEVICE_FEATURE = 622: "a device lacks a feature that is needed";

@@ -72,13 +72,14 @@ fn head(plan: &Plan<'_>, entry: EntryName) -> String {
     let Bounds { context, columns, outputs } =
         plan.entry(entry.name()).map_or(Bounds { context: 0, columns: 0, outputs: 0 }, |(_, row)| plan.bounds(row));
     format!(
-        "; {} under {}: activations {}, kv {}, sims {}\n; entry {}: columns at most {columns}, outputs at most \
+        "; {} under {}: activations {}, kv {}, sims {}, head {}\n; entry {}: columns at most {columns}, outputs at most \
          {outputs}, position + columns at most {context}\n",
         fact("model.name"),
         fact("contract"),
         fact("activations"),
         fact("kv"),
         fact("sims"),
+        fact("head"),
         entry.name(),
     )
 }

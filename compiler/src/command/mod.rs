@@ -23,7 +23,7 @@ use ds4_ir::{Diagnostic, Place};
 use ds4_kernels::Target;
 use memmap2::Mmap;
 
-use crate::lower::{Activations, KvRows, Options, Sims};
+use crate::lower::{Activations, Head, KvRows, Options, Sims};
 use crate::model::Architecture;
 
 /// Compiles a DeepSeek V4 checkpoint to a plan that `ds4-run` executes (today on one device of one machine).
@@ -84,14 +84,17 @@ struct Lowering {
     /// Roundings that the official code simulates, for comparing with it
     #[arg(long, value_enum, default_value = "none")]
     sims: Sims,
+    /// What a step gives: the logits, or the most probable token alone, for which no logit is stored
+    #[arg(long, value_enum, default_value = "logits")]
+    head: Head,
 }
 
 impl Lowering {
     /// A plan was compiled already: options for compiling it have no effect.
     fn refuse_for_plan(&self) -> Result<(), Diagnostic> {
         let sizes = self.context.is_some() || self.prefill.is_some() || self.columns.is_some();
-        let others = self.activations.is_some() || self.kv != KvRows::F32 || self.sims != Sims::None;
-        if !sizes && !others {
+        let values = self.activations.is_some() || self.kv != KvRows::F32 || self.sims != Sims::None;
+        if !sizes && !values && self.head == Head::Logits {
             return Ok(());
         }
         Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "options of compilation have no effect on a plan")
@@ -106,6 +109,7 @@ impl Lowering {
             activations: self.activations,
             kv: self.kv,
             sims: self.sims,
+            head: self.head,
             context,
             prefill: self.prefill.unwrap_or(context.min(512)),
             columns: self.columns.unwrap_or(context.min(8).min(self.prefill.unwrap_or(8))),

@@ -6,6 +6,7 @@
 
 mod attention;
 mod experts;
+mod head;
 mod index;
 mod layer;
 mod linear;
@@ -23,7 +24,7 @@ use ds4_ir::{Diagnostic, Dim, GraphTables, Type, Value};
 
 use crate::model::{Architecture, Model, Role};
 
-pub use options::{Activations, KvRows, Options, Sims};
+pub use options::{Activations, Head, KvRows, Options, Sims};
 
 /// Rows of a softmax block: the contract's `blocks(64)`.
 const BLOCK: u32 = 64;
@@ -31,7 +32,8 @@ const BLOCK: u32 = 64;
 /// The value graph of a step of `model`.
 ///
 /// Afterwards the graph is well-typed ([`ds4_ir::verify`] agrees), weight `i` of the graph is row `i` of
-/// `model.weights`, and its outputs are `logits` f32 `[outputs, vocabulary]` and `greedy` i32 `[outputs]`.
+/// `model.weights`, and its outputs are `greedy` i32 `[outputs]`, the most probable tokens, and `logits` f32
+/// `[outputs, vocabulary]`, or with [`Head::Greedy`] `peak` f32 `[outputs]`, the largest logit, NaN where any logit is.
 ///
 /// Errors: options that the model's shape does not allow.
 pub fn lower(model: &Model, options: &Options) -> Result<GraphTables, Diagnostic> {

@@ -32,7 +32,16 @@ pub enum Sims {
     Official,
 }
 
-/// What a compilation is asked for. The function that the plan computes depends on the first three only.
+/// What a step gives for each of its outputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Head {
+    /// The logits, and the most probable token.
+    Logits,
+    /// The most probable token alone: no logit is stored.
+    Greedy,
+}
+
+/// What a compilation is asked for. The function that the plan computes depends on the first four only.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Activations of products with quantised weights; `None` is q8 where a weight takes it.
@@ -41,6 +50,8 @@ pub struct Options {
     pub kv: KvRows,
     /// Roundings of the official code.
     pub sims: Sims,
+    /// What a step gives.
+    pub head: Head,
     /// Largest number of tokens of a sequence.
     pub context: u32,
     /// Largest number of columns of a prefill step.
@@ -57,6 +68,7 @@ impl Options {
             activations: None,
             kv: KvRows::F32,
             sims: Sims::None,
+            head: Head::Logits,
             context,
             prefill: context.min(512),
             columns: context.min(8),

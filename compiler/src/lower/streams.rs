@@ -182,27 +182,14 @@ impl Lowering<'_> {
         self.b.map(body, &args)
     }
 
-    /// Logits and greedy tokens of the last `outputs` columns.
-    pub fn head(&mut self, streams: Value) {
-        let shape = self.stream_dims();
-        let outputs = self.b.dims.dim(ds4_ir::DimOp::Outputs);
-        let first = self.b.dims.dim(ds4_ir::DimOp::Sub(shape[0], outputs));
-        let x = self.b.slice(streams, 0, first, outputs);
-        let collapsed = self.b_within("hc", |l| {
-            let mix = l.coefficients(x, Role::HeadStreamFn, None);
-            let scale = l.vector(Role::HeadStreamScale, None);
-            let base = l.vector(Role::HeadStreamBase, None);
-            let epsilon = l.a.stream_epsilon;
-            let args = [mix, l.scalar_part(scale, 0, mix), l.vector_part(base, 0, mix)];
-            let pre = l.map("fff", args, |m, [x, s, b]| m.add(m.sigmoid(m.add(m.mul(x, s), b)), m.f(epsilon)));
-            l.collapse(x, pre)
-        });
-        let normed = self.b_within("norm", |l| l.norm(collapsed, Role::FinalNorm, None));
-        self.b.tap("final_norm", normed);
-        let logits = self.linear(normed, Role::Head, None);
-        let greedy = self.b.arg_max(logits);
-        self.b.tap("logits", logits);
-        self.b.output("logits", logits);
-        self.b.output("greedy", greedy);
+    /// What the output head reads: the streams mixed into one row, f32 `[.., hidden]`.
+    pub fn collapsed(&mut self, streams: Value) -> Value {
+        let mix = self.coefficients(streams, Role::HeadStreamFn, None);
+        let scale = self.vector(Role::HeadStreamScale, None);
+        let base = self.vector(Role::HeadStreamBase, None);
+        let epsilon = self.a.stream_epsilon;
+        let args = [mix, self.scalar_part(scale, 0, mix), self.vector_part(base, 0, mix)];
+        let pre = self.map("fff", args, |m, [x, s, b]| m.add(m.sigmoid(m.add(m.mul(x, s), b)), m.f(epsilon)));
+        self.collapse(streams, pre)
     }
 }

@@ -14,7 +14,7 @@ use super::arguments::Arguments;
 use super::prompt::{LateTokenizer, prompt};
 use super::report;
 use crate::generate::{
-    End, Engine, Feed, Printer, Recorder, Request, Watched, check_context, generate, measure, select,
+    End, Engine, Facts, Feed, Printer, Recorder, Request, Watched, check_context, generate, measure, select,
 };
 
 /// Tokens of a measured prompt and measured steps, where the context takes them.
@@ -45,6 +45,7 @@ fn run(
     err: &mut dyn Write,
 ) -> Result<(), Diagnostic> {
     let facts = engine.facts().clone();
+    check_logits(arguments, &facts)?;
     let tokenizer = LateTokenizer::new(tokenizer, &facts.plan);
     let prompt = prompt(arguments, &facts, &tokenizer)?;
     let count = arguments.count(prompt.len(), facts.context);
@@ -66,6 +67,18 @@ fn run(
     recorder.finish()?;
     tell(err, &report::rates(&outcome));
     Ok(())
+}
+
+/// Where a plan gives the most probable tokens alone there are no logits to draw from, or to write.
+fn check_logits(arguments: &Arguments, facts: &Facts) -> Result<(), Diagnostic> {
+    let wanted = [("--temp", arguments.sampling().is_some()), ("--logits", arguments.logits.is_some())];
+    match wanted.into_iter().find(|&(_, given)| given && facts.greedy) {
+        Some((name, _)) => Err(Diagnostic::new(codes::NO_LOGITS, "the plan gives no logits")
+            .at(Place::item("the command line", name))
+            .wanted("a plan with logits", format!("{} gives the most probable tokens alone", facts.plan))
+            .help(format!("leave `{name}` out, or compile the model without `--head greedy`"))),
+        None => Ok(()),
+    }
 }
 
 fn printer<'a>(

@@ -105,6 +105,26 @@ fn useful_combinations_are_taken() {
     }
 }
 
+/// A plan with the most probable tokens alone generates the same text, and refuses what needs logits before the first step.
+#[test]
+fn a_plan_without_logits_generates_but_does_not_draw() {
+    let line = ["--tokens", "5,9", "-n", "6", "--ids"];
+    let (text, _) = outputs(&mut Fake::new(), &line).unwrap();
+    let mut fake = Fake::new();
+    fake.facts.greedy = true;
+    assert_eq!(outputs(&mut fake, &line).unwrap().0, text);
+    for extra in [&["--temp", "1"][..], &["--logits", "l.npy"]] {
+        let mut fake = Fake::new();
+        fake.facts.greedy = true;
+        let refused = outputs(&mut fake, &[&line[..], extra].concat()).unwrap_err();
+        assert!(refused.contains("DS4-0611") && refused.contains(extra[0]), "{refused}");
+        assert_eq!(fake.steps, []);
+    }
+    let mut fake = Fake::new();
+    fake.facts.greedy = true;
+    outputs(&mut fake, &["--bench", "--prefill", "8", "--decode", "4"]).unwrap();
+}
+
 #[test]
 fn devices_are_listed_without_a_plan() {
     let parse = |line: &[&str]| Arguments::try_parse_from(line).and_then(Arguments::checked);

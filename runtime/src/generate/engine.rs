@@ -24,6 +24,8 @@ pub struct Facts {
     pub files: Vec<std::path::PathBuf>,
     /// Number of tokens, the length of a row of logits.
     pub vocabulary: usize,
+    /// Whether a step gives the most probable tokens alone, and no logits.
+    pub greedy: bool,
     /// Most tokens of a sequence.
     pub context: usize,
     /// Steps of up to this many tokens run the decode entry.
@@ -73,8 +75,11 @@ pub trait Engine {
     /// Feeds tokens at the positions that follow; `outputs` of them, the last ones, get logits.
     fn step(&mut self, tokens: &[u32], outputs: usize) -> Result<(), Diagnostic>;
 
-    /// Logits of the last step, `[outputs, vocabulary]`.
+    /// Logits of the last step, `[outputs, vocabulary]`; none with [`Facts::greedy`].
     fn logits(&self) -> &[f32];
+
+    /// The most probable tokens of the last step, `[outputs]`, with [`Facts::greedy`].
+    fn greedy(&self) -> &[u32];
 
     /// Number of tokens fed.
     fn position(&self) -> usize;

@@ -3,6 +3,7 @@
 use ds4_ir::Diagnostic;
 
 use super::{Engine, Facts, Tap, TapData, Width};
+use crate::sample::arg_max;
 
 /// Ids of a fake layer's experts per token.
 const EXPERTS: usize = 2;
@@ -20,6 +21,7 @@ pub(crate) struct Fake {
     /// The arg-max at each position; elsewhere it follows from the tokens.
     pub(crate) script: Vec<u32>,
     logits: Vec<f32>,
+    greedy: Vec<u32>,
     taps: Vec<String>,
     values: Vec<(String, bool, Vec<usize>, Values)>,
 }
@@ -40,6 +42,7 @@ impl Fake {
                 model: "fake".into(),
                 files: Vec::new(),
                 vocabulary: 288,
+                greedy: false,
                 context: 64,
                 decode,
                 prefill,
@@ -53,6 +56,7 @@ impl Fake {
             steps: Vec::new(),
             script: Vec::new(),
             logits: Vec::new(),
+            greedy: Vec::new(),
             taps: Vec::new(),
             values: Vec::new(),
         }
@@ -102,7 +106,11 @@ impl Engine for Fake {
         self.tokens.extend(tokens);
         self.steps.push((tokens.len(), outputs));
         let end = self.tokens.len();
-        self.logits = (end - outputs..end).flat_map(|at| self.row(at + 1)).collect();
+        let rows = (end - outputs..end).map(|at| self.row(at + 1));
+        (self.logits, self.greedy) = match self.facts.greedy {
+            true => (Vec::new(), rows.map(|row| arg_max(&row).unwrap()).collect()),
+            false => (rows.flatten().collect(), Vec::new()),
+        };
         let values = self.taps.iter().map(|name| {
             let (appends, extents, data) = self.value(name, position);
             (name.clone(), appends, extents, data)
@@ -113,6 +121,10 @@ impl Engine for Fake {
 
     fn logits(&self) -> &[f32] {
         &self.logits
+    }
+
+    fn greedy(&self) -> &[u32] {
+        &self.greedy
     }
 
     fn position(&self) -> usize {

@@ -170,13 +170,18 @@ impl Run<'_> {
 
     /// The token of the last row of logits.
     fn choose(&mut self) -> Result<u32, Diagnostic> {
-        let logits = self.engine.logits();
-        let row = &logits[logits.len() - self.engine.facts().vocabulary..];
-        let sampler = &mut self.sampler;
+        let (engine, sampler) = (&*self.engine, &mut self.sampler);
+        let choice = || match engine.greedy().last() {
+            Some(&token) => Ok(token),
+            None => {
+                let logits = engine.logits();
+                sampler.choose(&logits[logits.len() - engine.facts().vocabulary..])
+            }
+        };
         // The first token belongs to the prompt's phase, as it needs no other step.
         match self.outcome.generated.is_empty() {
-            true => self.outcome.prefill.timed(0, || sampler.choose(row)),
-            false => self.outcome.decode.timed(0, || sampler.choose(row)),
+            true => self.outcome.prefill.timed(0, choice),
+            false => self.outcome.decode.timed(0, choice),
         }
     }
 

@@ -18,6 +18,10 @@ impl Engine for Session {
         self.logits()
     }
 
+    fn greedy(&self) -> &[u32] {
+        self.greedy()
+    }
+
     fn position(&self) -> usize {
         self.position()
     }

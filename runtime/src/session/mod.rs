@@ -35,8 +35,31 @@ struct Entry {
     /// Its index in the plan.
     index: usize,
     width: Width,
+    answer: Answer,
+}
+
+/// What a step gives.
+enum Answer {
     /// The logits, `[outputs, vocabulary]`.
-    logits: Reader,
+    Logits(Reader),
+    /// The most probable tokens alone.
+    Greedy {
+        /// The tokens, `[outputs]`.
+        tokens: Reader,
+        /// Their logits, NaN where any logit is.
+        peak: Reader,
+    },
+}
+
+impl Answer {
+    /// The values to bring from a device.
+    fn readers(&self) -> impl Iterator<Item = &Reader> {
+        let (first, second) = match self {
+            Answer::Logits(logits) => (logits, None),
+            Answer::Greedy { tokens, peak } => (tokens, Some(peak)),
+        };
+        std::iter::once(first).chain(second)
+    }
 }
 
 /// One sequence of tokens on a plan.
@@ -54,6 +77,8 @@ pub struct Session {
     last: Option<(usize, Step)>,
     /// Logits of the last step where the arena does not hold them together.
     logits: Vec<f32>,
+    /// Most probable tokens of the last step where the plan gives these alone.
+    greedy: Vec<u32>,
     taps: Taps,
 }
 
@@ -115,44 +140,58 @@ impl Session {
         let mut keep = |value, view: View<'_>| taps.keep(graph.dims, value, view);
         let after: Option<&mut Observer<'_>> = if taps_wanted { Some(&mut keep) } else { None };
         self.runner.run(&graph, &plan, entry.index, step, tokens, after)?;
-        self.runner.output(&graph, &entry.logits, step)?;
+        for reader in entry.answer.readers() {
+            self.runner.output(&graph, reader, step)?;
+        }
         self.finish(at, step, tokens)
     }
 
-    /// Finds the logits of a step that ran; the position advances if they are numbers.
+    /// Finds what a step gave; the position advances if its logits are numbers.
     fn finish(&mut self, at: usize, step: Step, tokens: &[u32]) -> Result<(), Diagnostic> {
         let (graph, _) = self.plan.tables()?;
-        let reader = &self.entries[at].logits;
         let view = self.runner.view();
         self.logits.clear();
-        let in_place = reader.slice(graph.dims, step, view);
-        if in_place.is_none() {
-            let mut words = Vec::new();
-            reader.read(graph.dims, step, view, &mut words);
-            self.logits.extend(words.into_iter().map(f32::from_bits));
-        }
-        let words: &[u32] = match in_place {
-            Some(words) => words,
-            None => bytemuck::cast_slice(&self.logits),
+        self.greedy.clear();
+        let reader = match &self.entries[at].answer {
+            Answer::Logits(logits) => logits,
+            Answer::Greedy { tokens, peak } => {
+                tokens.read(graph.dims, step, view, &mut self.greedy);
+                peak
+            }
         };
-        if words.iter().any(|&w| w & 0x7fff_ffff > 0x7f80_0000) {
+        let in_place = reader.slice(graph.dims, step, view);
+        let mut read = Vec::new();
+        if in_place.is_none() {
+            reader.read(graph.dims, step, view, &mut read);
+        }
+        if in_place.unwrap_or(&read).iter().any(|&w| w & 0x7fff_ffff > 0x7f80_0000) {
             return Err(self.find_nan(at, step, tokens));
+        }
+        if matches!(self.entries[at].answer, Answer::Logits(_)) {
+            self.logits.extend(read.into_iter().map(f32::from_bits));
         }
         self.last = Some((at, step));
         self.position += tokens.len();
         Ok(())
     }
 
-    /// Logits of the last step, `[outputs, vocabulary]`; empty before the first and behind one that failed.
+    /// Logits of the last step, `[outputs, vocabulary]`; empty before the first, behind one that failed, and where the plan gives
+    /// the most probable tokens alone.
     pub fn logits(&self) -> &[f32] {
         let (Some((at, step)), Ok((graph, _))) = (self.last, self.plan.tables()) else {
             return &[];
         };
-        let view = self.runner.view();
-        match self.entries[at].logits.slice(graph.dims, step, view) {
+        let Answer::Logits(logits) = &self.entries[at].answer else { return &[] };
+        match logits.slice(graph.dims, step, self.runner.view()) {
             Some(words) => bytemuck::cast_slice(words),
             None => &self.logits,
         }
+    }
+
+    /// The most probable tokens of the last step, `[outputs]`, where the plan gives these alone; else, before the first step and
+    /// behind one that failed, none.
+    pub fn greedy(&self) -> &[u32] {
+        if self.last.is_some() { &self.greedy } else { &[] }
     }
 
     /// The smallest entry point that takes so many columns and outputs.

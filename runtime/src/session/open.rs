@@ -8,12 +8,12 @@ use ds4_ir::graph::Graph;
 use ds4_ir::plan::contents::{CONTENTS, contents_hash};
 use ds4_ir::plan::{FileRow, Plan, PlanBytes};
 use ds4_ir::rules::{Exact, Reasons};
-use ds4_ir::{Diagnostic, Place};
+use ds4_ir::{Diagnostic, Place, Type};
 use ds4_kernels::plan::check_kernels;
 use memmap2::Mmap;
 
 use super::taps::Taps;
-use super::{Entry, Runner, Session};
+use super::{Answer, Entry, Runner, Session};
 use crate::cpu::exec::{Executor, FileBytes};
 use crate::cpu::products::Isa;
 use crate::device::backend::Backend;
@@ -84,6 +84,7 @@ impl Session {
             position: 0,
             last: None,
             logits: Vec::new(),
+            greedy: Vec::new(),
             taps: Taps::default(),
             plan: bytes,
         })
@@ -197,29 +198,37 @@ fn check_contents(plan: &Plan<'_>, files: &[FileBytes], name: &str) -> Result<()
         .help("name the right model with --model PATH, or compile this one again"))
 }
 
-/// The entry points with their logits, ascending by columns.
+/// The entry points with what their steps give, ascending by columns.
 fn entries(graph: &Graph<'_>, plan: &Plan<'_>, runner: &dyn Runner, name: &str) -> Result<Vec<Entry>, Diagnostic> {
     let missing = |what: &str| {
         Diagnostic::new(codes::PLAN_FACT, format!("the plan lacks {what}"))
             .at(Place::file(name))
             .help("compile the model again with `ds4c compile`")
     };
-    let logits = graph.output("logits").ok_or_else(|| missing("the output `logits`"))?;
     let mut entries = Vec::new();
     for (index, row) in plan.entries.iter().enumerate() {
-        let reader = runner.readers(graph, plan, index, &[logits]).pop();
-        let reader = reader.flatten().filter(|r| r.ty == ds4_ir::Type::F32);
-        entries.push(Entry {
-            index,
-            width: Width { columns: row.columns as usize, outputs: row.outputs as usize },
-            logits: reader.ok_or_else(|| missing("memory for `logits`"))?,
-        });
+        let reader = |name: &str, ty: Type| {
+            let value = graph.output(name).ok_or_else(|| missing(&format!("the output `{name}`")))?;
+            let reader = runner.readers(graph, plan, index, &[value]).pop().flatten();
+            reader.filter(|r| r.ty == ty).ok_or_else(|| missing(&format!("memory for `{name}`")))
+        };
+        let answer = match gives_greedy(plan) {
+            false => Answer::Logits(reader("logits", Type::F32)?),
+            true => Answer::Greedy { tokens: reader("greedy", Type::I32)?, peak: reader("peak", Type::F32)? },
+        };
+        let width = Width { columns: row.columns as usize, outputs: row.outputs as usize };
+        entries.push(Entry { index, width, answer });
     }
     entries.sort_by_key(|e| e.width.columns);
     match entries.is_empty() {
         true => Err(missing("entry points")),
         false => Ok(entries),
     }
+}
+
+/// Whether steps give the most probable tokens alone.
+fn gives_greedy(plan: &Plan<'_>) -> bool {
+    plan.option("head") == Some("greedy")
 }
 
 /// What the plan says of its model; the machine's part is filled in by the caller.
@@ -239,6 +248,7 @@ fn facts(plan: &Plan<'_>, entries: &[Entry], name: &str) -> Result<Facts, Diagno
         model: model_name.unwrap_or(option("model.path")).into(),
         files: Vec::new(),
         vocabulary,
+        greedy: gives_greedy(plan),
         context: plan.context[0] as usize,
         decode: entries[narrow].width,
         prefill: entries[wide].width,

@@ -7,7 +7,7 @@ mod vulkan;
 use ds4_compiler::frame::Form;
 use ds4_compiler::fuse::Profile;
 use ds4_golden::models::{
-    FEEDS, Hashes, LENGTHS, SHORT, SHORT_FEEDS, Thorough, cases, compare_on, logits_hash, store, stored,
+    Case, FEEDS, Hashes, LENGTHS, SHORT, SHORT_FEEDS, Thorough, cases, compare_on, logits_hash, store, stored,
 };
 use ds4_golden::{devices, run};
 use ds4_ir::diagnostic::codes;
@@ -73,26 +73,6 @@ fn fused_kernels_keep_to_their_profile() {
     }
 }
 
-/// Fused kernels on the kernel machine, which reads their texts back, refuses races and unwritten memory, and gives the CPU's bits:
-/// a model of each kind, each through another language.
-#[test]
-fn the_machine_has_the_bits_of_fused_kernels() {
-    let profile = Profile::find("generic").unwrap();
-    for (name, target) in [("tiny-r f32", Target::Wgsl), ("tiny-k q8", Target::Ptx), ("tiny-m q8", Target::Hip)] {
-        let case = cases().unwrap().into_iter().find(|case| case.name == name).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let plan = case.plan(folder.path(), &Form { targets: &[target], fusion: Some(&profile) }).unwrap();
-        let tokens = &case.tokens().unwrap()[..4];
-        let wanted = logits_hash(&mut case.session(&plan, None).unwrap(), tokens, &[4]).unwrap();
-        let device = devices::open(&format!("machine:{}", target.name())).unwrap();
-        let mut session = case.session(&plan, device).unwrap();
-        let launches = session.facts().launches;
-        let found = logits_hash(&mut session, tokens, &[3, 1]).unwrap();
-        assert_eq!(found, wanted, "{name} {}", target.name());
-        println!("{name} {}: equal in {launches} launches a token", target.name());
-    }
-}
-
 /// Every model through WGSL on the Vulkan device of this machine: one step, one by one, widths of 1 to 8; and for one model of
 /// each kind of activations 300 tokens in one step and one by one.
 #[test]
@@ -114,11 +94,6 @@ fn wgpu_has_the_cpus_bits() {
     }
 }
 
-/// Models that are fused on the Vulkan device: each once, with quantised activations where it has some. Drivers take long over
-/// fused kernels.
-const FUSED: [&str; 8] =
-    ["tiny-a f32", "tiny-b f32", "tiny-f q8", "tiny-k q8", "tiny-m q8", "tiny-r f32", "kjv-9m-q8 q8", "kjv-9m-q2 q8"];
-
 /// The same of fused plans, each feed three times with the same launches; with 300 tokens every kernel runs. Of one model also the
 /// kernels for an ordinary device.
 #[test]
@@ -126,7 +101,7 @@ fn wgpu_has_the_cpus_bits_from_fused_plans() {
     if !vulkan("wgpu_has_the_cpus_bits_from_fused_plans") {
         return;
     }
-    for case in cases().unwrap().into_iter().filter(|case| FUSED.contains(&case.name.as_str())) {
+    for case in cases().unwrap() {
         let long = case.name == "tiny-k q8";
         let names = if case.name == "tiny-r f32" { &["lavapipe", "generic"][..] } else { &["lavapipe"] };
         for name in names {
@@ -194,34 +169,51 @@ fn wgpu_generates_the_greedy_texts() {
     assert_eq!(compared, TEXTS);
 }
 
-/// The small models on the kernel machine, which reads the texts back: the logits of the first tokens.
-fn machine_has_the_cpus_bits(target: Target) {
-    for case in cases().unwrap().into_iter().filter(|case| case.path.starts_with("oracle")) {
-        let folder = tempfile::tempdir().unwrap();
-        let plan = case.plan(folder.path(), &Form { targets: &[target], fusion: None }).unwrap();
-        let tokens = &case.tokens().unwrap()[..4];
-        let wanted = logits_hash(&mut case.session(&plan, None).unwrap(), tokens, &[4]).unwrap();
-        let device = devices::open(&format!("machine:{}", target.name())).unwrap();
-        let mut session = case.session(&plan, device).unwrap();
-        let found = logits_hash(&mut session, tokens, &[3, 1]).unwrap();
-        assert_eq!(found, wanted, "{} {}", case.name, target.name());
-        println!("{} {}: equal", case.name, target.name());
+/// A model on the kernel machine, which reads the texts back, refuses races and unwritten memory: the logits of the first tokens.
+fn machine_has_the_cpus_bits(case: &Case, target: Target, profile: Option<&Profile>) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = case.plan(folder.path(), &Form { targets: &[target], fusion: profile }).unwrap();
+    let tokens = &case.tokens().unwrap()[..4];
+    let wanted = logits_hash(&mut case.session(&plan, None).unwrap(), tokens, &[4]).unwrap();
+    let device = devices::open(&format!("machine:{}", target.name())).unwrap();
+    let mut session = case.session(&plan, device).unwrap();
+    let launches = session.facts().launches;
+    let found = logits_hash(&mut session, tokens, &[3, 1]).unwrap();
+    assert_eq!(found, wanted, "{} {}", case.name, target.name());
+    println!("{} {}: equal in {launches} launches a token", case.name, target.name());
+}
+
+fn the_machine_has_the_cpus_bits(target: Target) {
+    for case in cases().unwrap().iter().filter(|case| case.path.starts_with("oracle")) {
+        machine_has_the_cpus_bits(case, target, None);
     }
 }
 
 #[test]
 fn the_machine_has_the_cpus_bits_from_wgsl() {
-    machine_has_the_cpus_bits(Target::Wgsl);
+    the_machine_has_the_cpus_bits(Target::Wgsl);
 }
 
 #[test]
 fn the_machine_has_the_cpus_bits_from_ptx() {
-    machine_has_the_cpus_bits(Target::Ptx);
+    the_machine_has_the_cpus_bits(Target::Ptx);
 }
 
 #[test]
 fn the_machine_has_the_cpus_bits_from_hip() {
-    machine_has_the_cpus_bits(Target::Hip);
+    the_machine_has_the_cpus_bits(Target::Hip);
+}
+
+/// Fused kernels, each model through another language; with `DS4_LANGUAGES` set to a number, through so many.
+#[test]
+fn the_machine_has_the_bits_of_fused_kernels() {
+    let profile = Profile::find("generic").unwrap();
+    let languages = std::env::var("DS4_LANGUAGES").map_or(1, |count| count.parse().unwrap());
+    for (i, case) in cases().unwrap().iter().enumerate() {
+        for target in Target::ALL.iter().cycle().skip(i).take(languages) {
+            machine_has_the_cpus_bits(case, *target, Some(&profile));
+        }
+    }
 }
 
 /// Every named value of steps of several widths, on a device and on the CPU.

@@ -1,8 +1,8 @@
 //! HIP text through AMD's back end of clang, without a device: what the machine code of every kind of kernel is made of, and
 //! that flags which change bits are found there.
 
-use ds4_ir::Value;
 use ds4_ir::numerics::Arith;
+use ds4_ir::{Dim, Value};
 use ds4_kernels::emit::hip::{CLANG_FLAGS, emit};
 use ds4_kernels::emit::{StepBlock, entry_point};
 use ds4_kernels::kernel::{Access, Builder, ExtentRow, Kernel, Number, Source, Type};
@@ -37,7 +37,7 @@ pub fn sources() -> (Vec<Kernel>, String) {
 }
 
 /// A kernel in which all lanes compute the same: some devices do that in scalar code.
-fn uniform() -> Kernel {
+pub fn uniform() -> Kernel {
     let b = Builder::new("uniform", &[], 64);
     b.about("the same in all lanes");
     let group = b.group(ExtentRow::constant(3));
@@ -45,6 +45,20 @@ fn uniform() -> Kernel {
     let out = b.argument(Source::Slot(Value(0)), Type::F32, Access::Write, "out");
     let (first, second): (Number, Number) = (b.load("first", x, group), b.load("second", x, b.word(7)));
     b.when(b.equal_int(b.lane(), b.word(0)), || b.store(out, group, b.add(b.mul(first, second), first)));
+    b.finish()
+}
+
+/// A kernel whose coordinates are a quotient and a remainder by a number of the step, and a product and a sum of floats.
+pub fn coordinates() -> Kernel {
+    let b = Builder::new("coordinates", &[], 64);
+    b.about("a place of a grid that the step chooses");
+    let columns = ExtentRow { scalar: Some(Dim(0)), most: 8, times: 1, per: 1 };
+    let (row, column) = (b.group(ExtentRow::constant(16)), b.group(columns));
+    let x = b.argument(Source::Tokens, Type::F32, Access::Read, "x");
+    let out = b.argument(Source::Slot(Value(0)), Type::F32, Access::Write, "out");
+    let (first, second): (Number, Number) = (b.load("first", x, row), b.load("second", x, column));
+    let place = b.add_int(b.mul_int(row, b.word(8)), column);
+    b.when(b.equal_int(b.lane(), b.word(0)), || b.store(out, place, b.add(b.mul(first, second), first)));
     b.finish()
 }
 
@@ -73,13 +87,18 @@ fn flags_with(flag: &'static str) -> Vec<&'static str> {
     CLANG_FLAGS.iter().copied().chain([flag]).collect()
 }
 
-/// What is wrong with the code of kernels `k0`, `k1`, ..., a line for each.
-pub fn faults(kernels: &[Kernel], object: &[u8]) -> Vec<String> {
+/// The disassembly of a code object.
+fn disassembled(object: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), object).unwrap();
     let (disassembly, good) = run("llvm-objdump-19", &["-d", file.path().to_str().unwrap()]);
     assert!(good, "{disassembly}");
-    let (listing, modes) = (listing(&disassembly), modes(object));
+    disassembly
+}
+
+/// What is wrong with the code of kernels `k0`, `k1`, ..., a line for each.
+pub fn faults(kernels: &[Kernel], object: &[u8]) -> Vec<String> {
+    let (listing, modes) = (listing(&disassembled(object)), modes(object));
     let mut faults = Vec::new();
     for (i, kernel) in kernels.iter().enumerate() {
         let symbol = format!("k{i}");
@@ -138,6 +157,29 @@ fn contraction_is_found() {
     }
     for name in ["v_fma_f32", "v_fmac_f32", "v_dual_fmac_f32", "s_fmac_f32"] {
         assert!(names.contains(name), "{name} in\n{names}");
+    }
+}
+
+/// A quotient of integers has a fused operation of its own, which makes no room for a contraction beside it.
+#[test]
+fn contraction_beside_a_quotient_is_found() {
+    if !clang("contraction_beside_a_quotient_is_found") {
+        return;
+    }
+    let kernels = [coordinates()];
+    let text = emit(&kernels[0], &StepBlock::of(&kernels)).unwrap();
+    let source = together(&[(entry_point(&kernels[0]), text)]);
+    for device in DEVICES {
+        let object = compiled(&source, device, CLANG_FLAGS).unwrap();
+        let disassembly = disassembled(&object);
+        assert!(disassembly.contains("rcp_iflag_f32") && disassembly.contains("_fma"), "{device}: {disassembly}");
+        assert_eq!(faults(&kernels, &object), Vec::<String>::new(), "{device}");
+        let fast = compiled(&source, device, &flags_with("-ffp-contract=fast")).unwrap();
+        let faults = faults(&kernels, &fast);
+        assert!(faults.len() == 1 && faults[0].contains("_fma"), "{device}: {faults:?}");
+        // The instruction of the quotient is not taken for the contraction.
+        let quotient = listing(&disassembly)["k0"].iter().find(|text| text.contains("_fma")).unwrap().clone();
+        println!("{device}: {quotient} is the quotient's, {faults:?}");
     }
 }
 

@@ -5,6 +5,7 @@
 mod clang;
 mod code;
 mod cpu;
+mod planted;
 mod rtc;
 mod samples;
 mod tools;

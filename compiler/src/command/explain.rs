@@ -58,6 +58,12 @@ impl Explain {
         let (graph, plan, _) = bytes.verified()?;
         let file = self.plan.display().to_string();
         let report = Report { step: Step::new(graph, plan, entry(&plan, &file, self.entry)?) };
+        if let Some(span) = self.once.as_ref().filter(|span| !report.has_span(span)) {
+            return Err(Diagnostic::new(codes::REGION_UNKNOWN, "the plan has no such span")
+                .at(Place::file(&file))
+                .wanted("a part of a path, such as `hc_pre` of layer.4.ffn.hc_pre", span)
+                .help("see the paths with `ds4c explain PLAN`"));
+        }
         let text = match (&self.why_not, &self.region) {
             (Some(pair), _) => self.refused(&report, pair)?,
             (None, Some(name)) => {
@@ -115,6 +121,11 @@ impl Report<'_> {
     fn value(&self, name: &str) -> Option<Value> {
         let v = Value(name.strip_prefix('v')?.parse().ok()?);
         ((v.0 as usize) < self.step.graph.len() && self.step.lists.first(v).is_some()).then_some(v)
+    }
+
+    /// Whether a value stands in a span of this name.
+    fn has_span(&self, name: &str) -> bool {
+        self.step.graph.values().any(|v| self.step.span(v).split('.').any(|part| part == name))
     }
 
     fn find(&self, name: &str) -> Option<Found> {

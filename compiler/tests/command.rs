@@ -289,7 +289,14 @@ fn a_profile_that_is_too_small_is_named() {
     };
     let refused = with("workgroup_bytes = 16384", "workgroup_bytes = 16");
     assert!(refused.contains("DS4-0505") && refused.contains("workgroup_bytes = 16 "), "{refused}");
-    for (from, to) in [("lanes = 128", "lanes = 64"), ("\"mine\"", "\"my own\""), ("\"mine\"", "\"\"")] {
+    for (from, to) in [
+        ("arguments = 31", "arguments = 32"),
+        ("workgroup_bytes = 16384", "workgroup_bytes = 65536"),
+        ("launch = 5.0", "launch = 1e300"),
+        ("lanes = 128", "lanes = 64"),
+        ("\"mine\"", "\"my own\""),
+        ("\"mine\"", "\"\""),
+    ] {
         let refused = with(from, to);
         assert!(refused.contains("DS4-0505"), "{to}: {refused}");
     }
@@ -307,6 +314,8 @@ fn a_plan_is_checked_against_its_model() {
     let compile = ["compile", "model.gguf", "-o", "p.ds4plan", "--fuse", "exact", "--target", "wgsl"];
     let done = run(folder.path(), &compile);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    let named = run(folder.path(), &["explain", "p.ds4plan", "--why-not", "layer.0.hidden", "layer.1.hidden"]);
+    assert!(named.status.success() && text(&named).contains("rule `absorb`"), "{}", text(&named));
     let alone = text(&run(folder.path(), &["check", "p.ds4plan"]));
     for words in ["accepted", "steps by structural (lists checked): absorb ", "taken on trust", "texts unproved"] {
         assert!(alone.contains(words), "{words}: {alone}");

@@ -9,6 +9,7 @@ use ds4_compiler::frame::Form;
 use ds4_compiler::lower::Options;
 use ds4_compiler::model::Model;
 use ds4_golden::run::{self, Source, session};
+use ds4_ir::diagnostic::codes;
 use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use ds4_runtime::session::{OpenOptions, Session};
@@ -62,6 +63,38 @@ fn the_first_nan_is_named() {
             insta::assert_snapshot!("nan_is_named", shown(&fault, folder.path()));
             assert_eq!(s.position(), 0, "a failed step does not advance");
         }
+    }
+}
+
+/// Facts by which a session works are the graph's: a plan that says otherwise is refused before it runs.
+#[test]
+fn facts_that_the_graph_denies_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Source::open("oracle/tiny-a").unwrap();
+    let options = source.options(|_| ());
+    let path = ds4_golden::data("oracle/tiny-a");
+    let open = |facts: &[(&str, &str)]| {
+        let (checkpoint, model) = (&source.checkpoint, &source.model);
+        let mut made = compile(checkpoint, model, &options, path.to_str().unwrap(), &Form::default()).unwrap();
+        for (key, value) in facts {
+            let value = made.plan.intern(value);
+            let at = made.plan.options.iter().position(|row| made.plan.view().str(row.key) == *key).unwrap();
+            made.plan.options[at].value = value;
+        }
+        let plan = folder.path().join("facts.ds4plan");
+        write_plan(&plan, &made.graph, &made.plan, None).unwrap();
+        session(&plan, 1)
+    };
+    open(&[]).unwrap();
+    for fact in [
+        ("model.vocab_size", "99999"),
+        ("model.vocab_size", "5"),
+        ("model.vocab_size", "many"),
+        ("head", "greedy"),
+        ("head", "nonsense"),
+    ] {
+        let refused = open(&[fact]).unwrap_err();
+        assert!(refused.code == codes::PLAN_DAMAGED && refused.to_string().contains(fact.1), "{refused}");
     }
 }
 

@@ -338,7 +338,5 @@ fn no_kernel(graph: &Graph<'_>, v: Value, why: &dyn std::fmt::Display) -> Diagno
     Diagnostic::new(codes::UNSUPPORTED_LAUNCH, format!("devices have no kernel for a `{}`", graph.op(v).name()))
         .at(Place::item("the graph", format!("{v} in `{path}`")))
         .wanted("a value that the schedules take", why)
-        .help(
-            "give a smaller --prefill or --context, leave out --fuse, or compile for the CPU alone with --target none",
-        )
+        .help("give a smaller --prefill or --context, compile with --fuse off, or for the CPU alone with --target none")
 }

@@ -42,7 +42,7 @@ pub struct Compile {
     /// Which values are computed together
     #[arg(long, value_enum, default_value = "exact")]
     fuse: Fusion,
-    /// Device whose costs decide what `--fuse exact` computes together: h200, lavapipe, or a file [default: generic]
+    /// Device whose costs decide what is computed together: generic, h200, lavapipe, or a file [default: generic]
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
@@ -104,6 +104,11 @@ impl Compile {
         progress.finish_and_clear();
         for warning in model.warnings(&checkpoint).iter().take(8) {
             super::tell(&format!("warning: {warning}"));
+        }
+        if path.contains(char::REPLACEMENT_CHARACTER) {
+            super::tell(
+                "warning: the model's path is no UTF-8, so the plan cannot remember it; give it with `ds4-run --model`",
+            );
         }
         let summary = report::Summary::new(&compiled.graph.view(), &compiled.plan.view());
         let text = if self.json {

@@ -36,14 +36,14 @@ pub struct Explain {
     /// The entry point
     #[arg(long, value_enum, default_value = "decode1")]
     entry: EntryName,
-    /// Why two values are not computed by one launch
+    /// Why two values are not computed by one launch: `v12`, or a name of `ds4c show --taps`
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with = "region")]
     why_not: Option<Vec<String>>,
     /// Device profile for --why-not [default: the one that the plan was fused for]
     #[arg(long, value_name = "NAME|FILE", requires = "why_not")]
     profile: Option<String>,
-    /// Count neighbouring launches that share the work of one span of this name once, for a boundary that is split since its
-    /// work is spread over workgroups
+    /// Also count with launches side by side that compute parts of one span of this name taken as one, such as `hc_pre`: a part
+    /// of the model that is divided because its work is spread over workgroups
     #[arg(long, value_name = "SPAN", conflicts_with_all = ["region", "why_not"])]
     once: Option<String>,
     /// Print the report as JSON
@@ -108,8 +108,8 @@ impl Explain {
 fn unknown(file: &str, name: &str) -> Diagnostic {
     Diagnostic::new(codes::REGION_UNKNOWN, "the plan has no such region or value at this entry point")
         .at(Place::file(file))
-        .wanted("a region such as 12.0, or a value that a launch computes", name)
-        .help("see the regions with `ds4c explain PLAN`")
+        .wanted("a region such as 12.0, or a value that a launch computes: an id such as v120, or a name", name)
+        .help("see the regions with `ds4c explain PLAN`, the names with `ds4c show PLAN --taps`")
 }
 
 /// The launches of an entry point.
@@ -118,9 +118,16 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
+    /// A value that a launch computes, by its id or its name.
     fn value(&self, name: &str) -> Option<Value> {
-        let v = Value(name.strip_prefix('v')?.parse().ok()?);
-        ((v.0 as usize) < self.step.graph.len() && self.step.lists.first(v).is_some()).then_some(v)
+        let graph = &self.step.graph;
+        let named = graph.named.iter().chain(graph.outputs).find(|row| graph.name(row.name) == name);
+        let id = || name.strip_prefix('v')?.parse().ok().map(Value).filter(|v| (v.0 as usize) < graph.len());
+        let mut v = named.map(|row| row.value).or_else(id)?;
+        while named.is_some() && graph.op(v).is_view() {
+            v = graph.args(v)[0];
+        }
+        self.step.lists.first(v).map(|_| v)
     }
 
     /// Whether a value stands in a span of this name.

@@ -34,7 +34,7 @@ pub struct Scene<'a> {
     pub profile: &'a Profile,
     /// For each value a number that does not depend on ids: what comes first where costs are equal.
     pub order: Vec<u64>,
-    /// Regions that no schedule computes: signature of the nodes, then the split.
+    /// Regions that no schedule computes: signature of the nodes, then the split; without one, all splits of these nodes.
     pub unscheduled: HashSet<Vec<u32>>,
     /// Each dimension in an ordinary step: the most columns, in the middle of the context.
     typical: Vec<u32>,

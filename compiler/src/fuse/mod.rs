@@ -26,15 +26,19 @@ use ds4_kernels::schedule::ScaleBlocks;
 use nodes::Nodes;
 pub use path::{Found, Launch};
 pub use profile::Profile;
+use schedulable::Unscheduled;
 pub use why_not::{Answer, why_not};
 
-/// Searches that a region without a schedule may cost.
+/// Searches that regions without a schedule may cost.
 const ROUNDS: usize = 32;
+/// Of these, how many try the other splits of such regions; then their sets of values are given up.
+const SPLITS: usize = 16;
 
 /// The launches of a graph at an entry point. `scales` are those of the graph's weights; where there are none, their scales are
 /// in their formats.
 ///
-/// Every region has been scheduled: a split for which the schedules turn out to have no kernel is not taken again.
+/// Every region has been scheduled: a split for which the schedules turn out to have no kernel is not taken again, nor a set of
+/// values behind several such splits. What is left then is computed value by value.
 pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[ScaleBlocks]) -> Found {
     let nodes = Nodes::of(graph);
     let mut scales = scales.to_vec();
@@ -44,15 +48,40 @@ pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[Scal
     let mut known = regions::Known::new();
     let mut found = path::shortest(&scene, &mut known, &levels);
     let mut scheduled = HashSet::new();
-    for _ in 0..ROUNDS {
+    for round in 0.. {
         let refused = schedulable::refused(&scene, &found.launches, &scales, &mut scheduled);
         if refused.is_empty() {
             break;
         }
-        scene.unscheduled.extend(refused);
+        if round == ROUNDS {
+            let launches = std::mem::take(&mut found.launches);
+            found.launches = launches.into_iter().flat_map(|launch| single(&scene, launch, &refused)).collect();
+            break;
+        }
+        for Unscheduled { nodes, tiles } in refused {
+            scene.unscheduled.insert(if round < SPLITS { [&nodes[..], &tiles].concat() } else { nodes });
+        }
         found = path::shortest(&scene, &mut known, &levels);
     }
     found
+}
+
+/// A launch, value by value if one of its regions has no schedule.
+fn single(scene: &Scene<'_>, launch: Launch, refused: &[Unscheduled]) -> Vec<Launch> {
+    let nodes = |region: &regions::Planned| -> Vec<Value> {
+        region.values.iter().copied().filter(|&v| scene.nodes.is_node(v)).collect()
+    };
+    let is_refused = |region: &regions::Planned| {
+        let signed = signature::signature(scene, &nodes(region));
+        refused.iter().any(|other| other.nodes == signed && other.tiles == region.tiles)
+    };
+    if !launch.regions.iter().any(is_refused) {
+        return vec![launch];
+    }
+    let mut values: Vec<Value> = launch.regions.iter().flat_map(nodes).collect();
+    values.sort();
+    values.dedup();
+    values.into_iter().map(|v| path::unsplit(scene, v)).collect()
 }
 
 /// The nodes of each depth.

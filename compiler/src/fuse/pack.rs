@@ -33,10 +33,14 @@ impl Room {
     }
 }
 
-/// Regions into as few launches as buffers and workgroup memory allow, each into the first that takes it.
-fn rooms<'p>(scene: &Scene<'_>, regions: impl Iterator<Item = &'p Planned>) -> Vec<Room> {
+/// Regions into as few launches as buffers and workgroup memory allow, each into the first that takes it, in the order of what they
+/// compute.
+fn rooms(scene: &Scene<'_>, regions: &[&Planned]) -> Vec<Room> {
+    let mut order: Vec<usize> = (0..regions.len()).collect();
+    order.sort_by_key(|&place| regions[place].values.last().map(|&v| (scene.order[v.0 as usize], v)));
     let mut rooms: Vec<Room> = Vec::new();
-    for (place, region) in regions.enumerate() {
+    for place in order {
+        let region = regions[place];
         match rooms.iter_mut().find(|room| room.takes(scene, region)) {
             Some(room) => room.add(place, region),
             None => {
@@ -51,7 +55,7 @@ fn rooms<'p>(scene: &Scene<'_>, regions: impl Iterator<Item = &'p Planned>) -> V
 
 /// The launches that regions side by side take.
 pub fn pack(scene: &Scene<'_>, regions: Vec<Planned>) -> Vec<Vec<Planned>> {
-    let rooms = rooms(scene, regions.iter());
+    let rooms = rooms(scene, &regions.iter().collect::<Vec<_>>());
     let mut regions: Vec<Option<Planned>> = regions.into_iter().map(Some).collect();
     let take = |room: Room| room.regions.into_iter().filter_map(|place| regions[place].take()).collect();
     rooms.into_iter().map(take).collect()
@@ -63,5 +67,5 @@ pub fn packed_time(scene: &Scene<'_>, regions: &[&Planned]) -> f64 {
         let costs: Vec<&Cost> = room.regions.iter().map(|&place| &regions[place].cost).collect();
         scene.launch_time(costs.into_iter())
     };
-    rooms(scene, regions.iter().copied()).into_iter().map(time).sum()
+    rooms(scene, regions).into_iter().map(time).sum()
 }

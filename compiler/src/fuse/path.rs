@@ -78,16 +78,23 @@ pub fn shortest(scene: &Scene<'_>, known: &mut Known, levels: &[Vec<Value>]) -> 
         order.push(at);
         at = best[at].1;
     }
-    search.found.launches = order.into_iter().rev().flat_map(|at| std::mem::take(&mut chosen[at])).collect();
+    let launches: Vec<Launch> = order.into_iter().rev().flat_map(|at| std::mem::take(&mut chosen[at])).collect();
+    search.found.launches = search.joined(launches);
     search.found
 }
 
 /// A node in a launch of its own; without a split where no region is found for it.
 fn alone(scene: &Scene<'_>, known: &mut Known, v: Value) -> Launch {
-    let region = best(scene, known, &[v]).unwrap_or_else(|_| {
-        let values = scene.nodes.with_free(&scene.graph, &[v]);
-        Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() }
-    });
+    match best(scene, known, &[v]) {
+        Ok(region) => Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] },
+        Err(_) => unsplit(scene, v),
+    }
+}
+
+/// A node in a launch of its own, for the schedule of its operation.
+pub fn unsplit(scene: &Scene<'_>, v: Value) -> Launch {
+    let values = scene.nodes.with_free(&scene.graph, &[v]);
+    let region = Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() };
     Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] }
 }
 
@@ -147,20 +154,61 @@ impl Search<'_, '_> {
         }
     }
 
+    /// Launches with neighbours joined where that takes less time: those of a depth that was cut, and the last of one depth with
+    /// the first of the next.
+    fn joined(&mut self, launches: Vec<Launch>) -> Vec<Launch> {
+        let mut kept: Vec<Launch> = Vec::new();
+        for launch in launches {
+            kept.push(launch);
+            while let Some((at, pair)) = kept.len().checked_sub(2).map(|at| (at, &kept[at..])) {
+                let values = pair.iter().flat_map(|launch| &launch.regions).flat_map(|region| &region.values);
+                let mut set: Vec<Value> = values.copied().filter(|&v| self.scene.nodes.is_node(v)).collect();
+                set.sort();
+                set.dedup();
+                let apart = time(pair);
+                match self.launches(&set) {
+                    Ok(found) if time(&found) < apart => {
+                        kept.truncate(at);
+                        kept.extend(found);
+                    }
+                    _ => break,
+                }
+            }
+        }
+        kept
+    }
+
+    /// Nodes in an order that keeps to their needs and does not depend on ids: by how many others of the set lie below them, one on
+    /// the other, then by what they compute.
+    fn in_order(&self, set: &[Value]) -> Vec<Value> {
+        let mut heights: HashMap<Value, u32> = HashMap::with_capacity(set.len());
+        for &v in set {
+            let below = self.scene.nodes.needs(v).iter().filter_map(|need| heights.get(&need.value));
+            let height = below.max().map_or(0, |height| height + 1);
+            heights.insert(v, height);
+        }
+        let mut order = set.to_vec();
+        order.sort_by_key(|v| (heights[v], self.scene.order[v.0 as usize], *v));
+        order
+    }
+
     /// Launches for a depth that is none: as many of its first nodes as are one, then the rest.
     fn cut(&mut self, set: &[Value]) -> Vec<Launch> {
         let mut launches = Vec::new();
-        let mut rest = set;
+        let order = self.in_order(set);
+        let mut rest = &order[..];
         while !rest.is_empty() {
             let (mut fits, mut fails) = (0, rest.len() + 1);
             let mut found = None;
             while fails - fits > 1 {
                 let middle = (fits + fails) / 2;
-                match self.launches(&rest[..middle]) {
+                let mut nodes = rest[..middle].to_vec();
+                nodes.sort();
+                match self.launches(&nodes) {
                     Ok(launches) => (fits, found) = (middle, Some(launches)),
                     Err(why) => {
                         fails = middle;
-                        self.found.declined.push(Declined { nodes: rest[..middle].to_vec(), why });
+                        self.found.declined.push(Declined { nodes, why });
                     }
                 }
             }

@@ -1,10 +1,13 @@
 //! What a launch costs on a device: limits and measured rates, read from a file.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use ds4_ir::diagnostic::codes;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::kernel::MOST_SHARED;
 use ds4_kernels::region::Limits;
+use ds4_kernels::schedule::MOST_ARGUMENTS;
 use serde::Deserialize;
 
 /// A device's limits and rates.
@@ -35,6 +38,9 @@ pub struct Profile {
     /// Rounded operations a microsecond of one workgroup.
     pub workgroup_rate: f64,
 }
+
+/// Times and rates that mean something; sums of what a step takes stay numbers.
+const RATES: RangeInclusive<f64> = 1e-6..=1e12;
 
 fn unbounded() -> u32 {
     u32::MAX
@@ -110,15 +116,21 @@ impl Profile {
             ("bandwidth", profile.bandwidth),
             ("workgroup_rate", profile.workgroup_rate),
         ];
-        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !rate.is_finite() || *rate <= 0.0) {
-            return Err(fault(format!("`{name} = {rate}`")));
+        if let Some((name, rate)) = rates.iter().find(|(_, rate)| !RATES.contains(rate)) {
+            return Err(fault(format!("`{name} = {rate}`: {:e} to {:e} are possible", RATES.start(), RATES.end())));
         }
         let lanes = profile.lanes;
         if ![128, 256].contains(&lanes) {
             return Err(fault(format!("`lanes = {lanes}`: 128 and 256 are possible, the trees of long sums have 128")));
         }
-        if profile.workgroups == 0 || !(8..=32).contains(&profile.arguments) {
-            return Err(fault(format!("`workgroups = {}`, `arguments = {}`", profile.workgroups, profile.arguments)));
+        let most = MOST_ARGUMENTS as u32;
+        let numbers = [
+            ("workgroups", profile.workgroups, 1, u32::MAX),
+            ("arguments", profile.arguments, 8, most),
+            ("workgroup_bytes", profile.workgroup_bytes, 1, MOST_SHARED as u32),
+        ];
+        if let Some((name, number, least, most)) = numbers.iter().find(|(_, n, least, most)| n < least || n > most) {
+            return Err(fault(format!("`{name} = {number}`: {least} to {most} are possible")));
         }
         Ok(profile)
     }

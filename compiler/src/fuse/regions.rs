@@ -65,7 +65,7 @@ impl std::fmt::Display for Unfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Unfit::Order { needed, by } => {
-                write!(f, "{needed} is complete before {by} is computed: a state is written in place")
+                write!(f, "{needed} has to be complete before {by} is computed: a state is written in place")
             }
             Unfit::Region(why) => why.fmt(f),
             Unfit::Arguments { wanted, available } => {
@@ -200,7 +200,8 @@ fn closure(scene: &Scene<'_>, nodes: &[Value], sink: Value) -> Vec<Value> {
 pub fn best(scene: &Scene<'_>, known: &mut Known, nodes: &[Value]) -> Result<Planned, Refusal> {
     let values = scene.nodes.with_free(&scene.graph, nodes);
     let signed = signature(scene, nodes);
-    let refused = |tiles: &[u32]| scene.unscheduled.contains(&[&signed[..], tiles].concat());
+    let given_up = scene.unscheduled.contains(&signed);
+    let refused = |tiles: &[u32]| given_up || scene.unscheduled.contains(&[&signed[..], tiles].concat());
     let stands = |split: &&Result<(Vec<u32>, Cost), Refusal>| split.as_ref().map_or(true, |(tiles, _)| !refused(tiles));
     let split = match known.get(&signed).filter(stands) {
         Some(split) => split.clone(),

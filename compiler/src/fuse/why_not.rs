@@ -45,15 +45,19 @@ impl Answer {
             Answer::Unfit(why) => format!("rule `absorb` refuses: {why}"),
             Answer::Costs { together, joined, apart, launches } => {
                 let takes = match joined {
-                    1 => format!("one launch takes {together:.1} us"),
-                    _ => format!("buffers and workgroup memory suffice for {joined} launches of {together:.1} us"),
+                    1 => format!("one launch would take {together:.1} us by the profile"),
+                    _ => {
+                        format!("buffers and workgroup memory would suffice for {joined} launches of {together:.1} us")
+                    }
                 };
                 let why = match together < apart {
-                    true => "; joining these alone would pay, but the step as a whole was found cheapest as it is",
+                    true => {
+                        "; the search tries whole depths and neighbours, and takes only what schedules have kernels for"
+                    }
                     false => "",
                 };
                 format!(
-                    "rule `absorb` could join the {launches} launches from one to the other, but {takes}, and they take \
+                    "rule `absorb` could join the {launches} launches from one to the other: {takes}, and they take \
                      {apart:.1} us{why}"
                 )
             }
@@ -71,6 +75,10 @@ pub fn why_not(
     pair: [Value; 2],
 ) -> Answer {
     let nodes = Nodes::of(graph);
+    let both = |list: &&[Value]| pair.iter().all(|v| list.binary_search(v).is_ok());
+    if let Some(launch) = launches.iter().position(|launch| launch.iter().any(|list| both(&list))) {
+        return Answer::Together { launch, one_region: true };
+    }
     let place = |v: Value| launches.iter().position(|launch| launch.iter().any(|list| list.binary_search(&v).is_ok()));
     let mut places = Vec::new();
     for v in pair {
@@ -81,8 +89,7 @@ pub fn why_not(
     }
     let (from, to) = (places[0].min(places[1]), places[0].max(places[1]));
     if from == to {
-        let one_region = launches[from].iter().any(|list| pair.iter().all(|v| list.binary_search(v).is_ok()));
-        return Answer::Together { launch: from, one_region };
+        return Answer::Together { launch: from, one_region: false };
     }
     let scene = Scene::new(*graph, &nodes, bounds, profile);
     let mut known = Known::new();

@@ -26,6 +26,7 @@ pub fn check(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<Facts, String> {
     check_states(graph, plan)?;
     check_kernels(graph, plan)?;
     check_names(plan)?;
+    super::facts::check_facts(graph, plan)?;
     for entry in plan.entries {
         let name = plan.str(entry.name);
         check_entry(graph, plan, entry).map_err(|fault| format!("entry `{name}`: {fault}"))?;

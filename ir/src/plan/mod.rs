@@ -9,6 +9,7 @@ mod bindings;
 pub mod check;
 mod check_kernels;
 pub mod contents;
+mod facts;
 pub mod file;
 pub mod launches;
 pub mod layout;
@@ -27,7 +28,7 @@ pub use tables::{
 pub use uses::uses;
 
 /// Version of the plan format. A reader takes this one only.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Slots and states begin at a multiple of this: no device binds memory at a finer one.
 pub const ALIGN: u64 = 256;

@@ -35,4 +35,4 @@ pub use operator::{Operator, Type};
 pub use tables::{
     Access, Block, Expr, ExprRow, Extent, Kernel, Local, LocalRow, Memory, MemoryRow, Part, Source, Space, Stmt,
 };
-pub use verify::{Wrong, verify};
+pub use verify::{MOST_SHARED, Wrong, verify};

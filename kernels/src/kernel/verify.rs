@@ -7,7 +7,7 @@ use super::tables::{Access, Block, Expr, Extent, Kernel, Local, Memory, Space, S
 use super::uniform::Dependence;
 
 /// Most bytes of workgroup arrays: what a kernel may name statically on any device. A device may have less; its limits say so.
-const MOST_SHARED: u64 = 48 << 10;
+pub const MOST_SHARED: u64 = 48 << 10;
 /// Most lanes of a workgroup.
 const MOST_LANES: u32 = 256;
 /// Deepest nesting of expressions and blocks, so that walks need no stack of their own.

@@ -76,7 +76,7 @@ pub fn why_not(
 ) -> Answer {
     let nodes = Nodes::of(graph);
     let both = |list: &&[Value]| pair.iter().all(|v| list.binary_search(v).is_ok());
-    if let Some(launch) = launches.iter().position(|launch| launch.iter().any(|list| both(&list))) {
+    if let Some(launch) = launches.iter().position(|launch| launch.iter().any(both)) {
         return Answer::Together { launch, one_region: true };
     }
     let place = |v: Value| launches.iter().position(|launch| launch.iter().any(|list| list.binary_search(&v).is_ok()));

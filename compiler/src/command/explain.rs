@@ -42,8 +42,8 @@ pub struct Explain {
     /// Device profile for --why-not [default: the one that the plan was fused for]
     #[arg(long, value_name = "NAME|FILE", requires = "why_not")]
     profile: Option<String>,
-    /// Also count with launches side by side that compute parts of one span of this name taken as one, such as `hc_pre`: a part
-    /// of the model that is divided because its work is spread over workgroups
+    /// Also count the launches with those taken as one that follow each other where one of them computes nothing but a part of a
+    /// span of this name, such as `hc_pre`, and the other the rest: its work is spread over workgroups, which meet in between
     #[arg(long, value_name = "SPAN", conflicts_with_all = ["region", "why_not"])]
     once: Option<String>,
     /// Print the report as JSON
@@ -266,6 +266,7 @@ impl Report<'_> {
             "launches_before": self.step.launches_before(),
             "launches_with_once": once.map(|name| self.step.launches() - parts.split(&self.step, name)),
             "layers": parts.layers.len(),
+            "launches_outside": parts.outside(),
             "bytes": sums_json(&parts.all_sums(&self.step)),
             "kinds": parts.kinds.iter().map(kind).collect::<Vec<_>>(),
             "regions": regions,
@@ -306,13 +307,16 @@ fn parts_text(step: &Step<'_>, once: Option<&str>) -> String {
     let layers = parts.layers.len();
     let average = |launches: usize| match layers {
         0 => String::new(),
-        _ => format!("; {:.1} for each of {layers} layers", launches as f64 / layers as f64),
+        _ => {
+            let average = (launches - parts.outside()) as f64 / layers as f64;
+            format!("; {average:.2} for each of {layers} layers, {} outside of layers", parts.outside())
+        }
     };
     let launches = step.launches();
     text += &format!("{launches} launches; {} without fusion{}\n", step.launches_before(), average(launches));
     if let Some(name) = once {
         let launches = launches - parts.split(step, name);
-        text += &format!("{launches} with neighbours that share one {name} counted once{}\n", average(launches));
+        text += &format!("{launches} with a {name} that is divided counted once{}\n", average(launches));
     }
     text
 }

@@ -152,7 +152,13 @@ impl Parts {
         self.parts.iter().position(|part| part.is_layer() && self.layers[part.layers[0]].1 == number)
     }
 
-    /// Launches less, were neighbours that share the work of one span with this name counted once.
+    /// Launches that do nothing for a layer.
+    pub fn outside(&self) -> usize {
+        self.parts.iter().filter(|part| part.layers.is_empty()).map(|part| part.launches.len()).sum()
+    }
+
+    /// Launches less, were those counted as one that follow each other and share the work of one span with this name. One of the two
+    /// computes nothing else: a launch that has other work beside is needed for that.
     pub fn split(&self, step: &Step<'_>, name: &str) -> usize {
         let mut sharing: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for launch in 0..step.launches() {
@@ -166,11 +172,16 @@ impl Parts {
                 }
             }
         }
+        let within = |launch: usize, path: &str| {
+            step.owned(launch).iter().all(|&v| beginnings(&step.span(v)).any(|beginning| beginning == path))
+        };
         // Two spans may share the same pair of launches; it is one meeting of all workgroups.
-        let mut pairs: Vec<usize> = sharing
-            .values()
-            .flat_map(|launches| launches.windows(2).filter(|pair| pair[1] == pair[0] + 1).map(|pair| pair[0]))
-            .collect();
+        let mut pairs: Vec<usize> = Vec::new();
+        for (path, launches) in &sharing {
+            let neighbours = launches.windows(2).filter(|pair| pair[1] == pair[0] + 1);
+            let divided = neighbours.filter(|pair| pair.iter().any(|&launch| within(launch, path)));
+            pairs.extend(divided.map(|pair| pair[0]));
+        }
         pairs.sort();
         pairs.dedup();
         pairs.len()

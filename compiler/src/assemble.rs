@@ -15,7 +15,7 @@ use crate::fuse::Profile;
 use crate::lower::{Activations, Head, KvRows, Options, Sims};
 use crate::model::{Model, Part};
 use crate::read::{Checkpoint, Metadata};
-use crate::rewrite::{Limits, Rewritten, rewrite};
+use crate::rewrite::{Limits, Outcome, Rewritten, rewrite};
 
 /// A compiled model: the tables of a plan.
 pub struct Compiled {
@@ -25,6 +25,8 @@ pub struct Compiled {
     pub plan: PlanTables,
     /// Why the graph has the bits of the one that the model was lowered to; none if it is that one.
     pub certificate: Option<CertificateTables>,
+    /// What rewriting did; none without fusion.
+    pub rewriting: Option<Outcome>,
 }
 
 /// Compiles a model for what `form` names. `model_path` is how the plan finds the checkpoint again: absolute, or
@@ -38,10 +40,10 @@ pub fn compile(
     model_path: &str,
     form: &Form<'_>,
 ) -> Result<Compiled, Diagnostic> {
-    compile_on(parallel::available(), checkpoint, model, options, model_path, form)
+    compile_on(parallel::available(), checkpoint, model, options, model_path, form, &Limits::default())
 }
 
-/// The same on so many threads: the tables do not depend on them.
+/// The same on so many threads, of which the tables do not depend, within other limits of rewriting.
 ///
 /// # Errors
 /// As [`compile`].
@@ -52,14 +54,15 @@ pub fn compile_on(
     options: &Options,
     model_path: &str,
     form: &Form<'_>,
+    limits: &Limits,
 ) -> Result<Compiled, Diagnostic> {
     let lowered = crate::lower::lower(model, options)?;
-    let (graph, certificate) = match form.fusion {
+    let (graph, certificate, rewriting) = match form.fusion {
         Some(_) => {
-            let Rewritten { graph, certificate, .. } = rewrite(&lowered.view(), &Limits::default())?;
-            (graph, Some(certificate))
+            let Rewritten { graph, certificate, outcome } = rewrite(&lowered.view(), limits)?;
+            (graph, Some(certificate), Some(outcome))
         }
-        None => (lowered, None),
+        None => (lowered, None, None),
     };
     let entries = entries(options);
     // Kernels come behind the check of sizes, whose diagnostic says more.
@@ -70,7 +73,7 @@ pub fn compile_on(
     check_sizes(&graph.view(), &plan.view(), options, &frame)?;
     add_kernels(threads, &mut plan, &graph.view(), form.targets, form.fusion.map(Profile::limits))?;
     check_kernels(&graph.view(), &plan.view())?;
-    Ok(Compiled { graph, plan, certificate })
+    Ok(Compiled { graph, plan, certificate, rewriting })
 }
 
 /// The entry points of a model: names, and the most columns of a step.

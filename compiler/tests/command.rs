@@ -307,6 +307,27 @@ fn a_profile_that_is_too_small_is_named() {
     assert!(text(&answer).contains("DS4-0505") && text(&answer).contains("--profile FILE"), "{}", text(&answer));
 }
 
+/// The caps of rewriting are given and told; a plan within smaller ones is accepted too.
+#[test]
+fn rewriting_keeps_to_its_caps() {
+    let folder = folder();
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let compile = ["compile", "model.gguf", "-o", "p.ds4plan", "--target", "none", "--json"];
+    let whole = json(folder.path(), &compile)["rewriting"].clone();
+    let capped = json(folder.path(), &[&compile[..], &["--rewrite-rounds", "1", "--rewrite-nodes", "50"]].concat());
+    let capped = &capped["rewriting"];
+    assert_eq!((number(&whole["rounds"]), number(&whole["nodes"])), (5, 2000));
+    assert_eq!((number(&capped["rounds"]), number(&capped["nodes"])), (1, 50));
+    let stopped = |report: &serde_json::Value| {
+        number(&report["blocks_stopped_by_rounds"]) + number(&report["blocks_stopped_by_nodes"])
+    };
+    assert!(number(&whole["blocks"]) > 0 && stopped(capped) > stopped(&whole), "{whole} {capped}");
+    let checked = run(folder.path(), &["check", "p.ds4plan", "model.gguf"]);
+    assert!(checked.status.success(), "{}", text(&checked));
+    let off = run(folder.path(), &[&compile[..], &["--fuse", "off", "--rewrite-rounds", "1"]].concat());
+    assert!(text(&off).contains("DS4-0502"), "{}", text(&off));
+}
+
 /// A fused plan is accepted, alone and with its model, and says by which rules; another model is refused.
 #[test]
 fn a_plan_is_checked_against_its_model() {

@@ -10,6 +10,7 @@ use ds4_compiler::fuse::Profile;
 use ds4_compiler::lower::Options;
 use ds4_compiler::model::Model;
 use ds4_compiler::read;
+use ds4_compiler::rewrite::Limits;
 use ds4_ir::plan::write_plan;
 use ds4_kernels::Target;
 
@@ -19,7 +20,7 @@ fn plan(model: &Path, threads: usize, profile: Option<&Profile>) -> Vec<u8> {
     let model = Model::read(&checkpoint).unwrap();
     let options = Options { context: 64, prefill: 16, ..Options::for_model(&model.architecture) };
     let form = Form { targets: &Target::ALL, fusion: profile };
-    let made = compile_on(threads, &checkpoint, &model, &options, "model", &form).unwrap();
+    let made = compile_on(threads, &checkpoint, &model, &options, "model", &form, &Limits::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan");
     write_plan(&path, &made.graph, &made.plan, made.certificate.as_ref()).unwrap();

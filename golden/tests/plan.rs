@@ -58,7 +58,7 @@ fn certificates_are_checked_with_their_plan() {
     let profile = Profile::find("generic").unwrap();
     let form = Form { targets: &[Target::Wgsl], fusion: Some(&profile) };
     let compiled = || compile(&source.checkpoint, &source.model, &source.options(|_| ()), "m", &form).unwrap();
-    let Compiled { graph, plan, certificate } = compiled();
+    let Compiled { graph, plan, certificate, .. } = compiled();
     let certificate = certificate.unwrap();
     let bytes = certified_bytes(&graph, &plan, Some(&certificate));
     let again = compiled();

@@ -109,7 +109,9 @@ impl Found {
                 text +=
                     &format!("values    {source} of the model's graph, {plan} of the plan's, {terms} terms: equal\n");
             }
-            None => text += "values    the plan's graph is the model's, nothing was rewritten\n",
+            None => {
+                text += "values    no certificate: the graph is taken for the model's, which `ds4c check PLAN MODEL` compares\n"
+            }
         }
         text += &lines(&self.steps);
         if self.kernels > 0 {

@@ -10,13 +10,15 @@ use ds4_ir::output::check_output;
 use ds4_ir::plan::contents::CONTENTS;
 use ds4_ir::plan::write_plan;
 use ds4_ir::{Diagnostic, Place};
+use ds4_kernels::parallel;
 use indicatif::ProgressBar;
 
 use super::{Lowering, ModelPath, TargetName, report};
-use crate::assemble::{compile, remembered_path};
+use crate::assemble::{compile_on, remembered_path};
 use crate::frame::Form;
 use crate::fuse::Profile;
 use crate::model::Model;
+use crate::rewrite::Limits;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,6 +47,12 @@ pub struct Compile {
     /// Device whose costs decide what is computed together: generic, h200, lavapipe, or a file [default: generic]
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
+    /// Most rounds of applying the laws of values in a part of the graph [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rewrite_rounds: Option<u16>,
+    /// Most terms that the laws may add in a part of the graph [default: 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rewrite_nodes: Option<u32>,
     /// Also store a hash of the weights, for `ds4-run --contents`; this reads the whole checkpoint
     #[arg(long)]
     contents: bool,
@@ -76,6 +84,21 @@ impl Compile {
         }
     }
 
+    /// Within what the laws of values are applied. Counts, and no time: a plan does not depend on how fast a machine is.
+    fn limits(&self) -> Result<Limits, Diagnostic> {
+        let given =
+            [("--rewrite-rounds", self.rewrite_rounds.is_some()), ("--rewrite-nodes", self.rewrite_nodes.is_some())];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given && self.fuse == Fusion::Off) {
+            return Err(Diagnostic::new(codes::OPTION_NO_EFFECT, "nothing is rewritten without fusion")
+                .at(Place::item("the command line", *name))
+                .help("leave it out, or leave out `--fuse off`"));
+        }
+        let mut limits = Limits::default();
+        limits.values.iterations = self.rewrite_rounds.map_or(limits.values.iterations, usize::from);
+        limits.values.nodes = self.rewrite_nodes.map_or(limits.values.nodes, |nodes| nodes as usize);
+        Ok(limits)
+    }
+
     /// Reads the checkpoint's headers and writes the plan: the whole file or nothing.
     pub fn run(self) -> Result<(), Diagnostic> {
         let begin = Instant::now();
@@ -84,7 +107,7 @@ impl Compile {
                 .at(Place::item("the command line", "--target"))
                 .help("give languages, or `none` alone"));
         }
-        let profile = self.profile()?;
+        let (profile, limits) = (self.profile()?, self.limits()?);
         let progress = progress();
         progress.set_message("reading the checkpoint's headers");
         let checkpoint = crate::read::open(&self.model.model)?;
@@ -94,7 +117,7 @@ impl Compile {
         progress.set_message("compiling");
         let path = remembered_path(&self.model.model, &self.output);
         let form = Form { targets: &TargetName::targets(&self.target), fusion: profile.as_ref() };
-        let mut compiled = compile(&checkpoint, &model, &options, &path, &form)?;
+        let mut compiled = compile_on(parallel::available(), &checkpoint, &model, &options, &path, &form, &limits)?;
         if self.contents {
             progress.set_message("hashing the weights");
             compiled.plan.set_option(CONTENTS, &checkpoint.contents_hash(|_| ()));
@@ -110,12 +133,14 @@ impl Compile {
                 "warning: the model's path is no UTF-8, so the plan cannot remember it; give it with `ds4-run --model`",
             );
         }
-        let summary = report::Summary::new(&compiled.graph.view(), &compiled.plan.view());
-        let text = if self.json {
-            report::compiled_json(&summary, &self.output, bytes, begin.elapsed())
-        } else {
-            report::compiled_text(&summary, &self.output, bytes, begin.elapsed())
+        let done = report::Done {
+            summary: report::Summary::new(&compiled.graph.view(), &compiled.plan.view()),
+            output: &self.output,
+            bytes,
+            time: begin.elapsed(),
+            rewriting: compiled.rewriting.as_ref().map(|outcome| (outcome, limits.values)),
         };
+        let text = if self.json { done.json() } else { done.text() };
         super::print(&text)
     }
 }

@@ -11,6 +11,7 @@ use ds4_ir::schedule::schedule;
 use serde_json::{Value as Json, json};
 
 use super::show_kernels::Needs;
+use crate::rewrite::{Caps, Outcome};
 pub use crate::step::size;
 
 /// What a person wants to know of a plan at first.
@@ -143,25 +144,50 @@ fn run_len(run: Run) -> u32 {
     run.len
 }
 
-/// What `ds4c compile` prints.
-pub fn compiled_text(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
-    let steps = summary.entries.iter().find(|e| e.columns == 1).map_or(0, |e| e.launches);
-    format!(
-        "{}: {} in {:.2} s; {steps} launches for one token; running needs {} of memory ({} on the CPU) beside the checkpoint's {}\n",
-        output.display(),
-        size(bytes),
-        time.as_secs_f64(),
-        size(summary.memory_bytes()),
-        size(summary.cpu_memory_bytes()),
-        size(summary.file_bytes),
-    )
+/// A compilation that is done.
+pub struct Done<'a> {
+    /// The plan.
+    pub summary: Summary,
+    /// Its file.
+    pub output: &'a Path,
+    /// Bytes of that.
+    pub bytes: u64,
+    /// What it took.
+    pub time: Duration,
+    /// What rewriting did, within which caps.
+    pub rewriting: Option<(&'a Outcome, Caps)>,
 }
 
-/// What `ds4c compile --json` prints.
-pub fn compiled_json(summary: &Summary, output: &Path, bytes: u64, time: Duration) -> String {
-    let mut report = summary.json();
-    report["plan"] = json!(output.display().to_string());
-    report["plan_bytes"] = json!(bytes);
-    report["seconds"] = json!(time.as_secs_f64());
-    format!("{report:#}\n")
+impl Done<'_> {
+    /// What `ds4c compile` prints.
+    pub fn text(&self) -> String {
+        let summary = &self.summary;
+        let steps = summary.entries.iter().find(|e| e.columns == 1).map_or(0, |e| e.launches);
+        format!(
+            "{}: {} in {:.2} s; {steps} launches for one token; running needs {} of memory ({} on the CPU) beside the checkpoint's {}\n",
+            self.output.display(),
+            size(self.bytes),
+            self.time.as_secs_f64(),
+            size(summary.memory_bytes()),
+            size(summary.cpu_memory_bytes()),
+            size(summary.file_bytes),
+        )
+    }
+
+    /// What `ds4c compile --json` prints.
+    pub fn json(&self) -> String {
+        let mut report = self.summary.json();
+        report["plan"] = json!(self.output.display().to_string());
+        report["plan_bytes"] = json!(self.bytes);
+        report["seconds"] = json!(self.time.as_secs_f64());
+        report["rewriting"] = json!(self.rewriting.map(|(outcome, caps)| json!({
+            "rounds": caps.iterations,
+            "nodes": caps.nodes,
+            "blocks": outcome.blocks[0],
+            "blocks_changed": outcome.blocks[1],
+            "blocks_stopped_by_rounds": outcome.hit[0].iterations,
+            "blocks_stopped_by_nodes": outcome.hit[0].nodes,
+        })));
+        format!("{report:#}\n")
+    }
 }

@@ -45,7 +45,7 @@ impl Subject {
         let options = source.options(|o| (o.context, o.prefill, o.columns) = (96, 16, 3));
         let profile_rows = Profile::find(profile).unwrap();
         let form = Form { targets, fusion: Some(&profile_rows) };
-        let Compiled { graph, plan, certificate } =
+        let Compiled { graph, plan, certificate, .. } =
             compile(&source.checkpoint, &source.model, &options, "model", &form).unwrap();
         let mut subject = Subject {
             name: format!("{path}, {profile}, {} targets", targets.len()),

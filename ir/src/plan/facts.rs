@@ -6,9 +6,9 @@ use crate::dim::DimOp;
 use crate::graph::Graph;
 use crate::op::{Op, Type};
 
-/// What a step gives, by the fact `head`: names and types of the outputs.
+/// What sessions read of a step, by the fact `head`: names and types of the outputs.
 const HEADS: [(&str, &[(&str, Type)]); 2] = [
-    ("logits", &[("logits", Type::F32), ("greedy", Type::I32)]),
+    ("logits", &[("logits", Type::F32)]),
     ("greedy", &[("greedy", Type::I32), ("peak", Type::F32)]),
 ];
 

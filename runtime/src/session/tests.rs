@@ -81,6 +81,7 @@ impl Files {
             ("model.path", "memory"),
             ("model.name", "test"),
             ("model.vocab_size", "9"),
+            ("head", "logits"),
             ("model.bos", "0"),
             ("model.eos", "1,2"),
         ] {

@@ -7,10 +7,8 @@ use crate::graph::Graph;
 use crate::op::{Op, Type};
 
 /// What sessions read of a step, by the fact `head`: names and types of the outputs.
-const HEADS: [(&str, &[(&str, Type)]); 2] = [
-    ("logits", &[("logits", Type::F32)]),
-    ("greedy", &[("greedy", Type::I32), ("peak", Type::F32)]),
-];
+const HEADS: [(&str, &[(&str, Type)]); 2] =
+    [("logits", &[("logits", Type::F32)]), ("greedy", &[("greedy", Type::I32), ("peak", Type::F32)])];
 
 /// Compares the facts of a model's plan with its graph. A plan of another graph has none of them.
 pub fn check_facts(graph: &Graph<'_>, plan: &Plan<'_>) -> Result<(), String> {

@@ -43,7 +43,7 @@ pub fn compile(
     compile_on(parallel::available(), checkpoint, model, options, model_path, form, &Limits::default())
 }
 
-/// The same on so many threads, of which the tables do not depend, within other limits of rewriting.
+/// The same on so many threads, on which the tables do not depend, within other limits of rewriting.
 ///
 /// # Errors
 /// As [`compile`].

@@ -10,7 +10,7 @@ use ds4_compiler::fuse::{Answer, Profile, fuse, why_not};
 use ds4_compiler::lower::{Options, lower};
 use ds4_compiler::model::Model;
 use ds4_compiler::read::{self, Checkpoint};
-use ds4_ir::{Bounds, Value};
+use ds4_ir::{Bounds, GraphTables, Value};
 use ds4_kernels::Target;
 
 /// The trained model of this repository.
@@ -21,14 +21,19 @@ fn kjv() -> (Checkpoint, Model) {
     (checkpoint, model)
 }
 
+/// Its graph.
+fn lowered() -> GraphTables {
+    let (_, model) = kjv();
+    lower(&model, &Options::for_model(&model.architecture)).unwrap()
+}
+
 /// A device that binds more buffers at once runs a step in no more time: what regions that do not fit one launch would compute again
 /// and again is a launch of its own where that is cheaper.
 #[test]
 fn more_buffers_do_not_cost_more() {
-    let (_, model) = kjv();
-    let graph = lower(&model, &Options::for_model(&model.architecture)).unwrap();
-    for name in Profile::names() {
-        let profile = Profile::find(name).unwrap();
+    let graph = lowered();
+    for profile in Profile::names().map(|name| Profile::find(name).unwrap()) {
+        let name = &profile.name;
         for columns in [1, 8] {
             let bounds = Bounds { context: 4096, columns, outputs: columns };
             let time = |arguments: u32| {
@@ -46,10 +51,9 @@ fn more_buffers_do_not_cost_more() {
 /// which it does not know.
 #[test]
 fn neighbours_are_joined_where_that_pays() {
-    let (_, model) = kjv();
-    let graph = lower(&model, &Options::for_model(&model.architecture)).unwrap();
-    for name in Profile::names() {
-        let profile = Profile::find(name).unwrap();
+    let graph = lowered();
+    for profile in Profile::names().map(|name| Profile::find(name).unwrap()) {
+        let name = &profile.name;
         let bounds = Bounds { context: 4096, columns: 1, outputs: 1 };
         let found = fuse(&graph.view(), bounds, &profile, &[]);
         let lists: Vec<Vec<&[Value]>> = found

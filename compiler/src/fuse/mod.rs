@@ -40,6 +40,11 @@ const SPLITS: usize = 16;
 /// Every region has been scheduled: a split for which the schedules turn out to have no kernel is not taken again, nor a set of
 /// values behind several such splits. What is left then is computed value by value.
 pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[ScaleBlocks]) -> Found {
+    fuse_within(graph, bounds, profile, scales, ROUNDS)
+}
+
+/// The same with other numbers of searches.
+fn fuse_within(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[ScaleBlocks], rounds: usize) -> Found {
     let nodes = Nodes::of(graph);
     let mut scales = scales.to_vec();
     scales.resize(graph.weights.len(), ScaleBlocks::default());
@@ -53,35 +58,42 @@ pub fn fuse(graph: &Graph<'_>, bounds: Bounds, profile: &Profile, scales: &[Scal
         if refused.is_empty() {
             break;
         }
-        if round == ROUNDS {
-            let launches = std::mem::take(&mut found.launches);
-            found.launches = launches.into_iter().flat_map(|launch| single(&scene, launch, &refused)).collect();
-            break;
+        let search = round < rounds;
+        let launches = std::mem::take(&mut found.launches);
+        let broken = |launch: &Launch| launch.regions.iter().any(|region| is_refused(&scene, region, &refused));
+        let broken: Vec<bool> = launches.iter().map(broken).collect();
+        for Unscheduled { nodes, count, tiles } in refused {
+            let give_up = search && round >= SPLITS && count > 1;
+            scene.unscheduled.insert(if give_up { nodes } else { [&nodes[..], &tiles].concat() });
         }
-        for Unscheduled { nodes, tiles } in refused {
-            scene.unscheduled.insert(if round < SPLITS { [&nodes[..], &tiles].concat() } else { nodes });
+        if search {
+            found = path::shortest(&scene, &mut known, &levels);
+            continue;
         }
-        found = path::shortest(&scene, &mut known, &levels);
+        found.launches = launches
+            .into_iter()
+            .zip(broken)
+            .flat_map(|(launch, broken)| if broken { single(&scene, &mut known, &launch) } else { vec![launch] })
+            .collect();
     }
     found
 }
 
-/// A launch, value by value if one of its regions has no schedule.
-fn single(scene: &Scene<'_>, launch: Launch, refused: &[Unscheduled]) -> Vec<Launch> {
-    let nodes = |region: &regions::Planned| -> Vec<Value> {
-        region.values.iter().copied().filter(|&v| scene.nodes.is_node(v)).collect()
-    };
-    let is_refused = |region: &regions::Planned| {
-        let signed = signature::signature(scene, &nodes(region));
-        refused.iter().any(|other| other.nodes == signed && other.tiles == region.tiles)
-    };
-    if !launch.regions.iter().any(is_refused) {
-        return vec![launch];
-    }
-    let mut values: Vec<Value> = launch.regions.iter().flat_map(nodes).collect();
+fn nodes_of(scene: &Scene<'_>, region: &regions::Planned) -> Vec<Value> {
+    region.values.iter().copied().filter(|&v| scene.nodes.is_node(v)).collect()
+}
+
+fn is_refused(scene: &Scene<'_>, region: &regions::Planned, refused: &[Unscheduled]) -> bool {
+    let signed = signature::signature(scene, &nodes_of(scene, region));
+    refused.iter().any(|other| other.nodes == signed && other.tiles == region.tiles)
+}
+
+/// The nodes of a launch, each in one of its own.
+fn single(scene: &Scene<'_>, known: &mut regions::Known, launch: &Launch) -> Vec<Launch> {
+    let mut values: Vec<Value> = launch.regions.iter().flat_map(|region| nodes_of(scene, region)).collect();
     values.sort();
     values.dedup();
-    values.into_iter().map(|v| path::unsplit(scene, v)).collect()
+    values.into_iter().map(|v| path::alone(scene, known, v)).collect()
 }
 
 /// The nodes of each depth.
@@ -95,3 +107,6 @@ fn levels(scene: &Scene<'_>, depths: &[u32]) -> Vec<Vec<Value>> {
     levels.retain(|level| !level.is_empty());
     levels
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,18 +83,12 @@ pub fn shortest(scene: &Scene<'_>, known: &mut Known, levels: &[Vec<Value>]) -> 
     search.found
 }
 
-/// A node in a launch of its own; without a split where no region is found for it.
-fn alone(scene: &Scene<'_>, known: &mut Known, v: Value) -> Launch {
-    match best(scene, known, &[v]) {
-        Ok(region) => Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] },
-        Err(_) => unsplit(scene, v),
-    }
-}
-
-/// A node in a launch of its own, for the schedule of its operation.
-pub fn unsplit(scene: &Scene<'_>, v: Value) -> Launch {
-    let values = scene.nodes.with_free(&scene.graph, &[v]);
-    let region = Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() };
+/// A node in a launch of its own; without a split where there is no region of it, which whoever makes its kernel then tells.
+pub fn alone(scene: &Scene<'_>, known: &mut Known, v: Value) -> Launch {
+    let region = best(scene, known, &[v]).unwrap_or_else(|_| {
+        let values = scene.nodes.with_free(&scene.graph, &[v]);
+        Planned { values, tiles: Vec::new(), cost: Cost::default(), arguments: BTreeSet::new() }
+    });
     Launch { time: scene.launch_time([&region.cost].into_iter()), regions: vec![region] }
 }
 

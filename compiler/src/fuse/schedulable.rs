@@ -16,6 +16,8 @@ use crate::schedule::fused;
 pub struct Unscheduled {
     /// Signature of its nodes.
     pub nodes: Vec<u32>,
+    /// How many these are.
+    pub count: usize,
     /// The split.
     pub tiles: Vec<u32>,
 }
@@ -49,7 +51,7 @@ pub fn refused(
         });
         let first = known.insert(signed.iter().chain(&region.tiles).copied().chain(stores).collect());
         if first && region_kernel(&around, &region.values, &region.tiles, scene.profile.limits(), &stored).is_err() {
-            refused.push(Unscheduled { nodes: signed, tiles: region.tiles.clone() });
+            refused.push(Unscheduled { nodes: signed, count: nodes.len(), tiles: region.tiles.clone() });
         }
         region.values.iter().for_each(|v| stored[v.0 as usize] = true);
     }
